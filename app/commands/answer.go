@@ -22,7 +22,7 @@ import (
 
 // AnswerFlags are the flags of run and chat that control an answer.
 type AnswerFlags struct {
-	Named       string   `name:"model" help:"Model: an ID, a name or a folder. It may also be given as an argument." placeholder:"MODEL"`
+	Named       string   `name:"model" help:"Model: an ID, a name, an alias or a folder. It may also be given as an argument." placeholder:"MODEL"`
 	System      string   `help:"System message: how the model should behave." placeholder:"TEXT"`
 	MaxTokens   int      `help:"Maximum length of the answer in tokens. Default: as much as the context holds." placeholder:"N"`
 	Temperature *float64 `help:"Sampling temperature; 0 always takes the most likely token. Default: the model's." placeholder:"T"`

@@ -27,7 +27,7 @@ import (
 type Chat struct {
 	ModelFlags
 	AnswerFlags
-	Model string `arg:"" optional:"" help:"Model to talk to: an ID, a name or a folder. Default: the bundled demo model."`
+	Model string `arg:"" optional:"" help:"Model to talk to: an ID, a name, an alias or a folder. Default: the bundled demo model."`
 }
 
 const chatHelp = "/reset starts a new conversation, /exit or Ctrl-D quits, Ctrl-C stops an answer."

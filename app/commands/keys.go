@@ -203,8 +203,7 @@ func modelIDs(names, dirs []string) (ids []string, err error) {
 	flags := ModelFlags{ModelsDir: dirs}
 	models := flags.library(s).Scan()
 	for _, name := range names {
-		aliases := func(id string) []string { return s.Get().ForModel(id).Aliases }
-		meant := library.Meant(models, name, aliases)
+		meant := library.Meant(models, name, aliases(s.Get()))
 		if len(meant) == 0 {
 			err := library.NotFound(name, models)
 			err.Fix = "Use one of these. Models elsewhere are found with --models-dir, with " +
@@ -234,7 +233,9 @@ func (c *KeysRemove) Run(ctx context.Context, t *terminal) error {
 	fmt.Fprintf(t.out, "The API key %q was removed.\n", removed.Name)
 	if left == 0 {
 		fmt.Fprintln(t.out, "No named API key is left. Unless the settings or the command line "+
-			"have a key, programs on this computer need none, and the network gets no answers.")
+			"have a key, a server that only this computer can reach needs none now. One that "+
+			"--host opens to the network answers 401 to everybody, or needs none with "+
+			"--no-api-key.")
 	}
 	return nil
 }

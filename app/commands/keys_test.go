@@ -279,6 +279,26 @@ func holders(t *testing.T, root, text string) (paths []string) {
 	return paths
 }
 
+// TestLastKeyRemoved: what the command says of the last key is what servers do then.
+func TestLastKeyRemoved(t *testing.T) {
+	isolate(t)
+	addKey(t, "x")
+	local, open := startServer(t), startServer(t, "--host", "0.0.0.0")
+	_, out, _ := headroom("", "keys", "remove", "x")
+	for said, c := range map[string]struct {
+		server *serverProcess
+		want   int
+	}{
+		"a server that only this computer can reach needs none now":     {local, 200},
+		"One that --host opens to the network answers 401 to everybody": {open, 401},
+	} {
+		status, _, text := c.server.sendWith("", "GET", "/v1/models", "")
+		if status != c.want || !strings.Contains(out, said) {
+			t.Errorf("%d %s, want %d; the command said %s", status, text, c.want, out)
+		}
+	}
+}
+
 // TestKeysWithoutAServer: the commands work on the file, and say what is wrong with it.
 func TestKeysWithoutAServer(t *testing.T) {
 	home := isolate(t)

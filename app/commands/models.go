@@ -51,7 +51,8 @@ func (c *ModelsList) Run(t *terminal) error {
 	if err != nil {
 		return problem.Wrap(problem.Internal, err, "The available memory could not be measured", "")
 	}
-	l := c.library(service.OpenSettings())
+	file := service.OpenSettings()
+	l := c.library(file)
 	models := l.Scan()
 	room := reading.HeadroomBytes(memory.EngineBytes{})
 	fmt.Fprintf(t.out, "%s of %s of memory are available for a model.\n\n", gigabytes(room),
@@ -73,7 +74,7 @@ func (c *ModelsList) Run(t *terminal) error {
 	printUnusable(t, models, library.Downloading, "Not complete yet")
 	printUnusable(t, models, library.Broken, "Damaged")
 	printUnusable(t, models, library.NotLoadable, "Not supported")
-	printCopies(t, models)
+	printCopies(t, models, file.Get().Configured)
 	heading := "\nNot searched:\n"
 	for _, note := range slices.Concat(library.Unreadable(c.ModelsDir), l.Notes()) {
 		fmt.Fprintf(t.out, "%s  %s\n", heading, oneLine(note))
@@ -114,8 +115,9 @@ func progress(d *library.Download) string {
 	return fmt.Sprintf(" (%s of %s)", gigabytes(d.DoneBytes), gigabytes(d.TotalBytes))
 }
 
-// printCopies lists the models that exist in several folders.
-func printCopies(t *terminal, models []library.Model) {
+// printCopies lists the models that exist in several folders, and the settings of copies that have
+// no effect.
+func printCopies(t *terminal, models []library.Model, configured func(id string) bool) {
 	heading := "\nIn several folders:\n"
 	for _, m := range models {
 		if len(m.Places) > 1 {
@@ -123,6 +125,12 @@ func printCopies(t *terminal, models []library.Model) {
 			heading = ""
 			for _, p := range m.Places {
 				fmt.Fprintf(t.out, "    %s\n", oneLine(p.Dir))
+			}
+			for _, id := range m.Copies {
+				if configured(id) {
+					fmt.Fprintf(t.out, "    The settings of %s have no effect, but for its "+
+						"aliases: move them to %s.\n", oneLine(id), oneLine(m.ID))
+				}
 			}
 		}
 	}

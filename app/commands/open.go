@@ -35,7 +35,7 @@ type ModelFlags struct {
 	Context      int    `help:"Context length in tokens. Default: the model's, or as much as fits in memory." placeholder:"TOKENS"`
 	Float32      bool   `name:"float32" help:"Compute activations in float32; several times slower."`
 	NoPrefixes   bool   `name:"no-prefix-cache" help:"Process every prompt from the start, without reusing cached prefixes."`
-	MaxSequences int    `help:"Maximum number of requests that run at once. Default: 8." placeholder:"N"`
+	MaxSequences int    `help:"Maximum number of requests that run at once, up to 256. Default: 8." placeholder:"N"`
 	Speculate    string `help:"How tokens are decoded ahead where that is faster: by lookup of what the prompt already says, by the model's own block (mtp), by whichever is faster (auto), or off. No answer depends on it. Default: auto." placeholder:"HOW"`
 	KVFlags
 	CacheFlags
@@ -54,6 +54,10 @@ func (f *ModelFlags) Validate() error {
 		if n.value < 0 {
 			return fmt.Errorf("%s is %d, expected 0 or more", n.flag, n.value)
 		}
+	}
+	if f.MaxSequences > control.MaxSequences {
+		return fmt.Errorf("--max-sequences is %d, expected 0 to %d: memory is reserved for each "+
+			"request that may run", f.MaxSequences, control.MaxSequences)
 	}
 	if err := checkThreads(f.Threads); err != nil {
 		return err
@@ -204,12 +208,17 @@ func (f ModelFlags) ServiceOptions(u ServiceUse) service.Options {
 // requestRules returns which models requests load.
 func (u ServiceUse) requestRules(s settings.Settings) host.RequestRules {
 	r := host.RequestRules{Load: s.LoadOnRequest, DefaultModel: s.DefaultModel,
-		Aliases: func(id string) []string { return s.ForModel(id).Aliases },
+		Aliases: aliases(s),
 		Wait:    cmp.Or(u.RequestWait, time.Duration(s.RequestWaitMinutes)*time.Minute)}
 	if u.LoadOnRequest != nil {
 		r.Load = *u.LoadOnRequest
 	}
 	return r
+}
+
+// aliases returns a function that returns the aliases of the model with an ID.
+func aliases(s settings.Settings) func(id string) []string {
+	return func(id string) []string { return s.ForModel(id).Aliases }
 }
 
 // modelRules returns how long a model stays loaded.
@@ -229,9 +238,15 @@ func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 	}
 	o := host.Options{Version: version.Version, Library: f.library(s), Meter: &memory.Meter{},
 		LastModel: use.lastModel, IdleUnload: use.idleUnload, Requests: use.requests,
-		Model:  func(id string) host.ModelRules { return modelRules(s.Get().ForModel(id)) },
-		Engine: func(id string) engine.Options { return f.options(s.Get(), id) },
-		Device: newGate().Device}
+		Model:      func(id string) host.ModelRules { return modelRules(s.Get().ForModel(id)) },
+		Engine:     func(id string) engine.Options { return f.options(s.Get(), id) },
+		Configured: func(id string) bool { return s.Get().Configured(id) },
+		Device:     newGate().Device}
+	if o.Requests == nil {
+		o.Requests = func() host.RequestRules {
+			return host.RequestRules{Aliases: aliases(s.Get())}
+		}
+	}
 	if !f.NoPrefixes {
 		o.Cache = f.CacheFlags.ssd(s.Get().Cache, use.ssd)
 	}

@@ -24,7 +24,7 @@ import (
 // Serve is `headroom serve`.
 type Serve struct {
 	ModelFlags
-	Model         string        `help:"Model to load: an ID, a name or a folder. Default: the bundled demo model." placeholder:"DIR_OR_NAME"`
+	Model         string        `help:"Model to load: an ID, a name, an alias or a folder. Default: the bundled demo model." placeholder:"DIR_OR_NAME"`
 	Host          string        `help:"Address to listen on; 0.0.0.0 opens it to the network." default:"127.0.0.1"`
 	Port          int           `help:"Port to listen on; 0: any free one." default:"11811"`
 	OllamaPort    *bool         `help:"Listen on Ollama's port, 11434, too, if it is free. Default: ollamaPort in the settings, or false." placeholder:"BOOL"`

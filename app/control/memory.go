@@ -12,8 +12,9 @@ import (
 	"headroom/engine/problem"
 )
 
-// maxStreams bounds the requests that run at once, because memory is reserved for each of them.
-const maxStreams = 256
+// MaxSequences is the largest number of requests that run at once, because memory is reserved for
+// each of them.
+const MaxSequences = 256
 
 func (a *API) memoryRoutes() []Route {
 	return []Route{
@@ -78,7 +79,7 @@ func limitParameter(r *http.Request) (limitBytes int64, err error) {
 // streamsParameter returns the query parameter streams, or 0 without one. The error is a Problem.
 func streamsParameter(r *http.Request) (streams int, err error) {
 	if text := r.URL.Query().Get("streams"); text != "" {
-		if streams, err = strconv.Atoi(text); err != nil || streams < 1 || streams > maxStreams {
+		if streams, err = strconv.Atoi(text); err != nil || streams < 1 || streams > MaxSequences {
 			return 0, problem.New(problem.BadRequest,
 				strconv.Quote(text)+" is not a valid number of streams", "it must be 1 to 256",
 				"Send ?streams=4, or leave it out.")

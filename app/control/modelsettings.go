@@ -17,6 +17,7 @@ import (
 	"headroom/app/settings"
 	"headroom/engine"
 	"headroom/engine/generate"
+	"headroom/engine/guard"
 	"headroom/engine/problem"
 )
 
@@ -79,8 +80,8 @@ func CheckModel(m settings.Model) error {
 	switch {
 	case m.ContextTokens < 0:
 		return fmt.Errorf("the context is %d tokens, expected 0 or more", m.ContextTokens)
-	case m.MaxSequences < 0 || m.MaxSequences > maxStreams:
-		return fmt.Errorf("%d requests at once, expected 0 to %d", m.MaxSequences, maxStreams)
+	case m.MaxSequences < 0 || m.MaxSequences > MaxSequences:
+		return fmt.Errorf("%d requests at once, expected 0 to %d", m.MaxSequences, MaxSequences)
 	case m.IdleUnloadMinutes != nil &&
 		(*m.IdleUnloadMinutes < 0 || *m.IdleUnloadMinutes > settings.MaxIdleMinutes):
 		return fmt.Errorf("%d idle minutes, expected 0 to %d", *m.IdleUnloadMinutes,
@@ -98,7 +99,11 @@ func CheckModel(m settings.Model) error {
 
 // OpenSettings reads the user's settings. The file is usable even if there is an error, which then
 // says what does not apply.
-func OpenSettings(dir string) (*settings.File, error) { return settings.Open(dir, CheckModel) }
+func OpenSettings(dir string) (*settings.File, error) {
+	file, err := settings.Open(dir, CheckModel)
+	file.CheckAccess(guard.ValidHost, guard.ValidOrigin)
+	return file, err
+}
 
 // givenFields returns the settings that differ from their zero value, by their names in JSON.
 func givenFields(m settings.Model) map[string]json.RawMessage {

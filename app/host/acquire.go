@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"headroom/app/library"
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 	"headroom/engine/server"
 )
@@ -35,6 +36,18 @@ func (h *Host) Resolve(name string) (id string, err error) {
 	defer h.mu.Unlock()
 	_, m, err := h.asked(name, models, rules)
 	return m.ID, err
+}
+
+// Task implements server.TaskModels.
+func (h *Host) Task(name string) (id string, task modelfile.Task, known bool) {
+	rules, models := h.requestRules(), h.models.list()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, m, err := h.asked(name, models, rules)
+	if err != nil || m.Err != nil {
+		return "", "", false
+	}
+	return m.ID, m.Description.Task, true
 }
 
 // asked returns the model that a request means, and its instance, nil for none. The names in
@@ -143,8 +156,9 @@ func neverLoads(err error) bool {
 func (h *Host) List() []server.ModelInfo {
 	rules, models := h.requestRules(), h.models.list()
 	list := h.listInstances(rules)
+	aliases := withCopies(models, rules.Aliases)
 	if !rules.Load {
-		return withAliases(list, rules.Aliases)
+		return withAliases(list, aliases)
 	}
 	listed := make(map[string]bool, len(list))
 	for _, one := range list {
@@ -157,7 +171,26 @@ func (h *Host) List() []server.ModelInfo {
 				UpdatedAt: m.UpdatedAt})
 		}
 	}
-	return withAliases(list, rules.Aliases)
+	return withAliases(list, aliases)
+}
+
+// withCopies returns aliases for which a model has those of its copies, too.
+func withCopies(models []library.Model, aliases func(id string) []string) func(string) []string {
+	if aliases == nil {
+		return nil
+	}
+	copied := map[string]*library.Model{}
+	for i := range models {
+		if m := &models[i]; len(m.Copies) > 0 {
+			copied[m.ID] = m
+		}
+	}
+	return func(id string) []string {
+		if m := copied[id]; m != nil {
+			return m.Aliases(aliases)
+		}
+		return aliases(id)
+	}
 }
 
 // withAliases adds the aliases of the models to a list. Of several models with the same alias, the

@@ -69,6 +69,9 @@ type Options struct {
 	IdleUnload func() time.Duration
 	// Model returns the rules for the model with that ID. A nil function means the zero value.
 	Model func(id string) ModelRules
+	// Configured reports whether the settings have more than aliases for the model with that ID. It
+	// may be nil.
+	Configured func(id string) bool
 	// Requests returns the rules for requests. A nil function means the zero value.
 	Requests func() RequestRules
 	// Power returns the power source and thermal state, and the measures that the user allows. A
@@ -197,18 +200,18 @@ func openEngine(ctx context.Context, src engine.Source, o engine.Options) (Engin
 	return e, nil
 }
 
-// Start loads a model, by ID, name or folder, and puts it in front; "" means the one that ran last,
-// or the bundled one. It returns at once; the model is loaded in the background, and State reports
-// the result. A model that is already loaded or loading stays. Other loaded models stay if memory
-// allows; see room.go. A load that an earlier Start has begun is cancelled. The error is a Problem:
-// there is no such model, or its folder cannot be used.
+// Start loads a model, by ID, name, alias or folder, and puts it in front; "" means the one that
+// ran last, or the bundled one. It returns at once; the model is loaded in the background, and
+// State reports the result. A model that is already loaded or loading stays. Other loaded models
+// stay if memory allows; see room.go. A load that an earlier Start has begun is cancelled. The
+// error is a Problem: there is no such model, or its folder cannot be used.
 func (h *Host) Start(nameOrDir string) error {
 	if nameOrDir == "" {
 		h.mu.Lock()
 		nameOrDir = h.last
 		h.mu.Unlock()
 	}
-	m, err := h.options.Library.ResolveAmong(h.models.list(), nameOrDir)
+	m, err := h.resolve(nameOrDir)
 	if err != nil {
 		return err
 	}
@@ -238,6 +241,21 @@ func (h *Host) Start(nameOrDir string) error {
 	i.crashes = crashes{}
 	h.setWanted(i, &target{byPerson: true})
 	return nil
+}
+
+// resolve finds a model by what a person calls it. An alias is less than an ID and a name, and more
+// than a folder that is no model.
+func (h *Host) resolve(nameOrDir string) (library.Model, error) {
+	models := h.models.list()
+	m, err := h.options.Library.ResolveAmong(models, nameOrDir)
+	if err == nil || nameOrDir == "" {
+		return m, err
+	}
+	meant := library.Meant(models, nameOrDir, h.requestRules().Aliases)
+	if len(meant) != 1 {
+		return m, err
+	}
+	return h.options.Library.ResolveAmong(models, meant[0].ID)
 }
 
 // Stop unloads all models, or cancels loading them, and returns when their memory is free.

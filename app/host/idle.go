@@ -12,6 +12,9 @@ func (h *Host) unloadIdle(now time.Time) {
 	general, rules := h.generalIdleUnload(), h.rulesOfLoaded()
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.closed { // a keepAlive may end later
+		return
+	}
 	for _, i := range h.instances {
 		t := i.running()
 		if t == nil {

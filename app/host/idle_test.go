@@ -106,6 +106,30 @@ func TestUnloadAt(t *testing.T) {
 	}
 }
 
+// TestKeepAliveEnds: a model is unloaded when the time that a request has given is over, not only
+// when idle models are looked for, every sampleInterval.
+func TestKeepAliveEnds(t *testing.T) {
+	h := newTestHostWith(t, func(o *Options) {
+		o.Requests = func() RequestRules { return RequestRules{Load: true} }
+	})
+	begun := time.Now()
+	e := h.run("a")
+	m, err := h.Wake(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Release(new(20 * time.Millisecond))
+	select {
+	case <-e.closed:
+	case <-time.After(timeout):
+		t.Fatal("the model stays loaded")
+	}
+	if took := time.Since(begun); took >= sampleInterval {
+		t.Errorf("it was unloaded after %v", took)
+	}
+	h.expect(IdleUnloaded, "a")
+}
+
 // The load that a request has started continues if its client disconnects. Stop cancels it. If it
 // fails, waiting requests get the error.
 func TestWakeEnds(t *testing.T) {

@@ -41,6 +41,8 @@ type instance struct {
 	// keepAlive is how long the last request wants the model to stay loaded; nil: as long as the
 	// settings say. A negative time means until it is stopped.
 	keepAlive *time.Duration
+	// keepAliveEnds unloads the model when that time is over; nil: there was none.
+	keepAliveEnds *time.Timer
 	// draining means that new requests wait, because the model is to be unloaded for another one as
 	// soon as its running requests have ended.
 	draining bool

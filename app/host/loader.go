@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"headroom/app/library"
 	"headroom/engine"
 	"headroom/engine/problem"
 )
@@ -222,6 +223,7 @@ func (h *Host) open(t *target, keptBytes int64) (e Engine, err error) {
 	}
 	o.Progress = func(done float64) { h.progress(t, done) }
 	h.log.Info("loading", "model", m.ID)
+	h.noteCopies(m)
 	begun := h.options.now()
 	e, err = h.options.Open(t.context, m.Source, o)
 	t.loadTime = h.options.now().Sub(begun)
@@ -241,6 +243,16 @@ func (h *Host) open(t *target, keptBytes int64) (e Engine, err error) {
 		h.log.Info("loading failed", "model", m.ID, "err", err) // State has the error
 	}
 	return nil, problem.From(err)
+}
+
+// noteCopies logs which settings of a model's copies have no effect.
+func (h *Host) noteCopies(m library.Model) {
+	for _, id := range m.Copies {
+		if h.options.Configured != nil && h.options.Configured(id) {
+			h.log.Warn("the settings of a copy of this model have no effect, but for its aliases",
+				"model", m.ID, "copy", id, "fix", "move them to "+m.ID+" in the settings")
+		}
+	}
 }
 
 // progressStep is the least progress that subscribers are notified of.

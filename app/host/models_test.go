@@ -12,6 +12,7 @@ import (
 	"headroom/app/memory"
 	"headroom/engine"
 	"headroom/engine/modelfile"
+	"headroom/engine/server"
 )
 
 // newWatchingHost returns a host that watches its model folder.
@@ -147,6 +148,18 @@ func TestModelChanges(t *testing.T) {
 		got, last := l.changesAfter(after)
 		if len(got) != want || last != 300 || want > 0 && got[want-1].ID != "299" {
 			t.Errorf("after %d: %d changes, want %d", after, len(got), want)
+		}
+	}
+}
+
+// TestTaskOfAName: it is known what a model is for that is not loaded, unless it is broken.
+func TestTaskOfAName(t *testing.T) {
+	var h server.TaskModels = newTestHost(t)
+	for name, want := range map[string]bool{"a": true, "openai/A": true, "broken": false,
+		"none": false} {
+		id, task, known := h.Task(name)
+		if known != want || known && (id != "a" || task != modelfile.Generate) {
+			t.Errorf("%s: %q, %q, %t", name, id, task, known)
 		}
 	}
 }

@@ -164,12 +164,24 @@ func (h *Host) release(i *instance, keepAlive *time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i.uses--
-	i.usedAt, i.keepAlive = h.options.now(), keepAlive
+	i.usedAt, i.keepAlive, i.observed = h.options.now(), keepAlive, i.running()
+	h.awaitKeepAlive(i)
 	if keepAlive != nil && *keepAlive == 0 && i.running() != nil && !i.busy() {
 		h.log.Info("unloading a model, as its last request wants", "model", i.model.ID)
 		h.setUnloaded(i, forIdleness)
 	}
 	h.wakeLoader() // a model may wait for this one's memory
+}
+
+// awaitKeepAlive lets the model be unloaded as soon as the time of keepAlive is over. The caller
+// holds mu.
+func (h *Host) awaitKeepAlive(i *instance) {
+	if i.keepAliveEnds != nil {
+		i.keepAliveEnds.Stop()
+	}
+	if i.keepAlive != nil && *i.keepAlive > 0 {
+		i.keepAliveEnds = time.AfterFunc(*i.keepAlive, func() { h.unloadIdle(h.options.now()) })
+	}
 }
 
 // withdraw takes a model out of the queue if no request waits for it any more and loading it has

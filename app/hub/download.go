@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"headroom/app/disk"
 	"headroom/app/jobs"
@@ -39,7 +40,11 @@ type download struct {
 }
 
 // Job returns the job of a download. Its Memo is the Request.
-func (c *Client) Job(q Request) jobs.Spec {
+func (c *Client) Job(q Request) jobs.Spec { return c.JobWithin(q, 0) }
+
+// JobWithin is like Job, but gives up soon if the hub does not answer: after a few tries, or after
+// the time first without its first answer. 0 means the patience of a download.
+func (c *Client) JobWithin(q Request, first time.Duration) jobs.Spec {
 	var commit atomic.Value
 	memo, err := json.Marshal(q)
 	if err != nil {
@@ -50,7 +55,8 @@ func (c *Client) Job(q Request) jobs.Spec {
 		Key:   strings.Join(append([]string{q.ID, q.Revision}, q.Files...), "\x00"),
 		Title: q.ID, Memo: memo,
 		Work: func(ctx context.Context, p *jobs.Progress) (string, error) {
-			return c.download(ctx, q, p, func(r Repository) { commit.Store(r.Commit) })
+			return c.download(ctx, q, p, first,
+				func(r Repository) { commit.Store(r.Commit) })
 		},
 		Discard: func() error {
 			known, _ := commit.Load().(string)
@@ -68,14 +74,32 @@ func (c *Client) Job(q Request) jobs.Spec {
 // is stopped keeps its files, and the next one resumes it. The error is a Problem, or ctx's.
 func (c *Client) Download(ctx context.Context, q Request, p *jobs.Progress) (dir string,
 	err error) {
-	return c.download(ctx, q, p, func(Repository) {})
+	return c.download(ctx, q, p, 0, func(Repository) {})
 }
 
-// download is like Download. It calls known once it knows the repository's commit.
-func (c *Client) download(ctx context.Context, q Request, p *jobs.Progress,
+// firstAnswer asks for the repository of a download; see JobWithin.
+func (c *Client) firstAnswer(ctx context.Context, q Request, within time.Duration) (Repository,
+	error) {
+	if within == 0 {
+		return c.repository(ctx, maxFailures, q.ID, q.Revision)
+	}
+	soon, stop := context.WithTimeout(ctx, within)
+	defer stop()
+	r, err := c.repository(soon, fewFailures, q.ID, q.Revision)
+	if err != nil && soon.Err() != nil && ctx.Err() == nil {
+		err = problem.New(problem.Upstream, "The hub does not answer",
+			"it was asked for "+q.ID+" and sent nothing within "+within.String(),
+			"Check the connection to "+c.Endpoint()+", then try again.")
+	}
+	return r, err
+}
+
+// download is like Download. It calls known once it knows the repository's commit. first is that of
+// JobWithin.
+func (c *Client) download(ctx context.Context, q Request, p *jobs.Progress, first time.Duration,
 	known func(Repository)) (string, error) {
 	p.Phase("asking the hub", "")
-	r, err := c.repository(ctx, maxFailures, q.ID, q.Revision)
+	r, err := c.firstAnswer(ctx, q, first)
 	if err != nil {
 		return "", err
 	}

@@ -237,6 +237,41 @@ func TestBusyHub(t *testing.T) {
 	}
 }
 
+// TestFirstAnswer: a download that somebody waits for gives up soon, with the reason, when the hub
+// is silent or cannot be reached.
+func TestFirstAnswer(t *testing.T) {
+	silent := make(chan struct{})
+	f := newFakeHub(t, model())
+	client := f.client()
+	f.hub.Config.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-silent:
+		case <-r.Context().Done():
+		}
+	})
+	defer close(silent)
+	run := func(c *Client, within time.Duration) error {
+		l := jobs.NewList()
+		defer l.Close()
+		job, err := l.Wait(t.Context(), l.Start(c.JobWithin(Request{ID: "o/m"}, within)).ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return job.Err
+	}
+	err := run(client, 20*time.Millisecond)
+	if problem.From(err).Code != problem.Upstream ||
+		!strings.Contains(fmt.Sprint(err), "nothing within 20ms") {
+		t.Errorf("a silent hub: %v", err)
+	}
+	f.hub.CloseClientConnections()
+	f.hub.Listener.Close()
+	err = run(client, time.Minute)
+	if !strings.Contains(fmt.Sprint(err), "cannot be reached") || len(f.slept) != fewFailures-1 {
+		t.Errorf("no hub: %v after %d waits", err, len(f.slept))
+	}
+}
+
 // From a server that ignores ranges, the client reads the file as one stream, and starts again
 // after a dropped connection.
 func TestRangesIgnored(t *testing.T) {

@@ -42,6 +42,9 @@ type Model struct {
 	UpdatedAt   time.Time          // last change of its files; zero: not known
 	Download    *Download          // nil unless State is Downloading
 	Places      []Place            // Dir, then the copies; empty for the bundled model
+	// Copies are the IDs that the copies would have beside all models if they were none. The
+	// settings may have entries for them, of which only the aliases count.
+	Copies []string
 }
 
 // Library lists models. Its methods are safe for concurrent use.
@@ -144,13 +147,27 @@ func (s *scanner) bundled() Model {
 		panic("library: the demo model is not embedded under \"model\": " + err.Error())
 	}
 	m := Model{ID: demo.ID, Name: demo.ID, Bundled: true, Source: engine.Source{FS: files},
-		State: Ready}
+		State: Ready, UpdatedAt: programTime()}
 	m.Description, m.Err = s.describer.bundled(m.Source, s.options(m.ID), s)
 	if m.SizeBytes = m.Description.SizeBytes; m.Err != nil {
 		m.State = Broken
 	}
 	return m
 }
+
+// programTime returns when the running program was last changed, which has the bundled model; zero:
+// not known.
+var programTime = sync.OnceValue(func() time.Time {
+	path, err := os.Executable()
+	if err != nil {
+		return time.Time{}
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+})
 
 func (s *scanner) model(f folder) Model {
 	m := Model{ID: f.name, Name: filepath.Base(f.name), Dir: f.dir,
@@ -203,7 +220,7 @@ func (s *scanner) reinspect(m Model) (Model, bool) {
 	}
 	f.name = m.ID
 	now := s.model(f)
-	now.Places = m.Places
+	now.Places, now.Copies = m.Places, m.Copies
 	return now, true
 }
 

@@ -297,3 +297,19 @@ func TestErrorsAreProblems(t *testing.T) {
 		t.Errorf("Err is a %T, want a Problem", m.Err)
 	}
 }
+
+// TestTimeOfTheBundledModel: it is that of the program, which has the model.
+func TestTimeOfTheBundledModel(t *testing.T) {
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := New(nil, engine.Options{}, new(fakeDescribe).describe)
+	if got := l.Scan()[0].UpdatedAt; !got.Equal(info.ModTime()) {
+		t.Errorf("got %v, want %v", got, info.ModTime())
+	}
+}

@@ -21,13 +21,14 @@ const latest = ":latest"
 //   - It is one of these after a provider such as "openai/", which LiteLLM's clients add, or after
 //     another publisher.
 //
-// Case does not count. aliases returns the further names of the model with an ID; it may be nil.
+// Case does not count. aliases returns the further names of the model with an ID; it may be nil. A
+// model has those of its copies, too.
 func Meant(models []Model, name string, aliases func(id string) []string) (meant []Model) {
 	for _, spelling := range spellings(name) {
 		for _, m := range models {
 			same := func(alias string) bool { return strings.EqualFold(alias, spelling) }
 			if m.HasName(spelling) || same(m.Name) ||
-				aliases != nil && slices.ContainsFunc(aliases(m.ID), same) {
+				slices.ContainsFunc(m.Aliases(aliases), same) {
 				meant = append(meant, m)
 			}
 		}
@@ -36,6 +37,19 @@ func Meant(models []Model, name string, aliases func(id string) []string) (meant
 		}
 	}
 	return nil
+}
+
+// Aliases returns the aliases of the model and its copies. of returns those of an ID; it may be
+// nil.
+func (m *Model) Aliases(of func(id string) []string) (all []string) {
+	if of == nil {
+		return nil
+	}
+	all = slices.Clone(of(m.ID))
+	for _, id := range m.Copies {
+		all = append(all, of(id)...)
+	}
+	return all
 }
 
 // spellings returns the name and what it may stand for.

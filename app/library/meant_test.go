@@ -9,11 +9,12 @@ import (
 func TestMeant(t *testing.T) {
 	models := []Model{{ID: "org/Qwen3-4B", Name: "Qwen3-4B"},
 		{ID: "other/Qwen3-4B", Name: "Qwen3-4B"},
-		{ID: "org/Gemma", Name: "Gemma", Places: []Place{{ID: "copies/Gemma-2"}}},
+		{ID: "org/Gemma", Name: "Gemma", Places: []Place{{ID: "copies/Gemma-2"}},
+			Copies: []string{"copies/Gemma-2"}},
 		{ID: "llama:latest", Name: "llama:latest"}, {ID: "/models/own/Phi", Name: "Phi"}}
 	aliases := func(id string) []string {
 		return map[string][]string{"org/Gemma": {"gpt-4o", "claude"},
-			"/models/own/Phi": {"Gemma"}}[id]
+			"/models/own/Phi": {"Gemma"}, "copies/Gemma-2": {"gpt-copy"}}[id]
 	}
 	for name, want := range map[string]string{
 		"org/Qwen3-4B":               "org/Qwen3-4B",
@@ -26,6 +27,7 @@ func TestMeant(t *testing.T) {
 		"mlx-community/Gemma":        "org/Gemma /models/own/Phi",
 		"copies/gemma-2":             "org/Gemma",
 		"GPT-4o":                     "org/Gemma",
+		"gpt-copy":                   "org/Gemma",
 		"anthropic/claude":           "org/Gemma",
 		"llama:latest":               "llama:latest",
 		"llama":                      "llama:latest",

@@ -99,6 +99,7 @@ func (s *scanner) merge(models []Model, found []folder) []Model {
 			}
 			if at, known := first[digest]; known {
 				models[at+1].Places = append(models[at+1].Places, models[i+1].Places...)
+				models[at+1].Copies = append(models[at+1].Copies, models[i+1].ID)
 				gone[i] = true
 			} else {
 				first[digest] = i

@@ -311,6 +311,9 @@ func TestCopies(t *testing.T) {
 	if !slices.Equal(models[1].Places, want) {
 		t.Errorf("places %v, want %v", models[1].Places, want)
 	}
+	if copies := []string{filepath.Join(studio, "org/m")}; !slices.Equal(models[1].Copies, copies) {
+		t.Errorf("copies %q, want %q", models[1].Copies, copies)
+	}
 	if m, err := l.ResolveAmong(models, "org/m"); err != nil || m.Dir != want[0].Dir ||
 		len(m.Places) != 2 {
 		t.Errorf("%+v, %v", m, err)

@@ -22,7 +22,7 @@ func also(l net.Listener, hostName string, port int) net.Listener {
 	if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.Port == port {
 		return l
 	}
-	second, err := listen(hostName, port)
+	second, err := listen(hostName, port, ollamaPort)
 	if err != nil {
 		slog.Warn("Ollama's clients do not find this server at their own port", "port", port,
 			"err", err)

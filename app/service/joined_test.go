@@ -10,7 +10,7 @@ import (
 
 func freeListener(t *testing.T) net.Listener {
 	t.Helper()
-	l, err := listen("127.0.0.1", 0)
+	l, err := listen("127.0.0.1", 0, ownPort)
 	if err != nil {
 		t.Fatal(err)
 	}

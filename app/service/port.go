@@ -13,31 +13,48 @@ import (
 )
 
 // listenProblem returns the Problem for an error of net.Listen. It names the program that listens
-// on the port, if the system reports it.
-func listenProblem(err error, host string, port int) error {
+// on the port, if the system reports it. choose says how to choose another port.
+func listenProblem(err error, host string, port int, choose portAdvice) error {
 	taken := fmt.Sprintf("Port %d is taken", port)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		owner, pid := portOwner(port)
-		fix := "Choose another port with --port, or --port 0 for any free one."
+		fix := choose.another
 		if owner == "" {
 			return problem.New(problem.PortTaken, taken, "another program listens there", fix)
 		}
 		if strings.HasPrefix(owner, "headroom") {
 			fix = fmt.Sprintf("Headroom is already running: use that one, end it with "+
-				"`kill %d`, or choose another port with --port.", pid)
+				"`kill %d`, or %s", pid, choose.orElse)
 		}
 		return problem.New(problem.PortTaken, taken,
 			fmt.Sprintf("%s (process %d) listens there", owner, pid), fix)
 	case errors.Is(err, syscall.EACCES):
 		return problem.Wrap(problem.PortTaken, err,
 			fmt.Sprintf("Headroom may not listen on port %d", port),
-			"Ports below 1024 need root: choose a higher one with --port.")
+			"Ports below 1024 need root: "+choose.orElse)
 	}
 	return problem.Wrap(problem.PortTaken, err,
 		fmt.Sprintf("Headroom cannot listen on %s, port %d", host, port),
-		"Check --host and --port.")
+		choose.check)
 }
+
+// portAdvice says what to do about a port that cannot be opened.
+type portAdvice struct {
+	another string // when another program has it
+	orElse  string // the same, as the end of a sentence
+	check   string // when there is another reason
+}
+
+var (
+	ownPort = portAdvice{"Choose another port with --port, or --port 0 for any free one.",
+		"choose another port with --port.", "Check --host and --port."}
+	// Ollama's clients look at one port only.
+	ollamaPort = portAdvice{"End that program, or do without this port: --ollama-port=false, or " +
+		"ollamaPort in the settings.", "do without this port: --ollama-port=false, or ollamaPort " +
+		"in the settings.", "Check --host, or do without this port: --ollama-port=false, or " +
+		"ollamaPort in the settings."}
+)
 
 // portOwner returns the program that listens on a port, "" if the system does not report it to this
 // user.

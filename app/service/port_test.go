@@ -18,7 +18,7 @@ func TestListenOnTakenPort(t *testing.T) {
 	}
 	defer taken.Close()
 	port := taken.Addr().(*net.TCPAddr).Port
-	_, err = listen("127.0.0.1", port)
+	_, err = listen("127.0.0.1", port, ownPort)
 	p := problem.From(err)
 	if p.Code != problem.PortTaken || !strings.Contains(p.Fix, "--port 0") {
 		t.Errorf("got %+v", p)
@@ -29,9 +29,25 @@ func TestListenOnTakenPort(t *testing.T) {
 	}
 }
 
+// TestOllamaPortAdvice: --port does not change Ollama's port, so no advice names it.
+func TestOllamaPortAdvice(t *testing.T) {
+	taken := freeListener(t)
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+	_, err := listen("127.0.0.1", port, ollamaPort)
+	for _, err := range []error{err, listenProblem(syscall.EACCES, "127.0.0.1", 1, ollamaPort),
+		listenProblem(errors.New("no such host"), "127.0.0.1", 1, ollamaPort)} {
+		if p := problem.From(err); p.Code != problem.PortTaken ||
+			!strings.Contains(p.Fix, "--ollama-port=false") || strings.Contains(p.Fix, "--port") {
+			t.Errorf("the advice is %q", p.Fix)
+		}
+	}
+}
+
 func TestListenProblemCode(t *testing.T) {
 	for _, err := range []error{syscall.EADDRINUSE, syscall.EACCES, errors.New("no such host")} {
-		if p := problem.From(listenProblem(err, "127.0.0.1", 1)); p.Code != problem.PortTaken {
+		p := problem.From(listenProblem(err, "127.0.0.1", 1, ownPort))
+		if p.Code != problem.PortTaken {
 			t.Errorf("%v: code %s", err, p.Code)
 		}
 	}

@@ -37,13 +37,16 @@ func (s *Service) newPuller(t *control.Transfers) *puller {
 			if err != nil {
 				return jobs.Spec{}, err
 			}
-			return client.Job(hub.Request{ID: id}), nil
+			return client.JobWithin(hub.Request{ID: id}, pullPatience), nil
 		},
 		known: func(name string) bool {
 			_, err := s.Host.Acquire(name)
 			return err == nil || problem.From(err).Code != problem.ModelNotFound
 		}}
 }
+
+// pullPatience is how long the hub may take for its first answer. The client of a pull waits.
+const pullPatience = 20 * time.Second
 
 // pullInterval is the time between two reports of progress.
 const pullInterval = 500 * time.Millisecond
@@ -79,10 +82,13 @@ func (p *puller) pull(ctx context.Context, name string, report func(server.Progr
 	return nil
 }
 
-// follow reports the progress of a job until it has ended. If ctx ends, or report returns an error,
-// follow returns that error.
+// follow reports the progress of a job until it has ended, first at once. If ctx ends, or report
+// returns an error, follow returns that error.
 func (p *puller) follow(ctx context.Context, id string,
 	report func(server.Progress) error) (jobs.Job, error) {
+	if err := report(server.Progress{}); err != nil {
+		return jobs.Job{ID: id}, err
+	}
 	for {
 		soon, stop := context.WithTimeout(ctx, pullInterval)
 		job, err := p.jobs.Wait(soon, id)

@@ -52,15 +52,19 @@ func TestPull(t *testing.T) {
 		p, end, listed := testPuller(t)
 		reports := 0
 		err := p.pull(t.Context(), "hf.co/o/m:latest", func(now server.Progress) error {
-			if now != (server.Progress{File: "a file", DoneBytes: 3, TotalBytes: 7}) {
+			if reports == 0 {
+				if now != (server.Progress{}) {
+					t.Errorf("the first progress: %+v", now)
+				}
+			} else if now != (server.Progress{File: "a file", DoneBytes: 3, TotalBytes: 7}) {
 				t.Errorf("progress: %+v", now)
 			}
-			if reports++; reports == 2 {
+			if reports++; reports == 3 {
 				go func() { end <- result }()
 			}
 			return nil
 		})
-		if !errors.Is(err, result) || reports < 2 || (*listed == 1) != (result == nil) {
+		if !errors.Is(err, result) || reports < 3 || (*listed == 1) != (result == nil) {
 			t.Errorf("%v: got %v after %d reports, listed %d times", result, err, reports, *listed)
 		}
 		if list := p.jobs.Jobs(); len(list) != 1 || list[0].Title != "o/m" {

@@ -116,7 +116,7 @@ func New(o Options) (*Service, error) {
 	if err := o.CheckOpen(); err != nil {
 		return nil, err
 	}
-	listener, err := listen(o.Listen, o.Port)
+	listener, err := listen(o.Listen, o.Port, ownPort)
 	if err != nil {
 		return nil, err
 	}
@@ -335,11 +335,11 @@ func reachable(listening string) string {
 	return listening
 }
 
-func listen(hostName string, port int) (net.Listener, error) {
+func listen(hostName string, port int, choose portAdvice) (net.Listener, error) {
 	address := net.JoinHostPort(hostName, strconv.Itoa(port))
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, listenProblem(err, hostName, port)
+		return nil, listenProblem(err, hostName, port, choose)
 	}
 	return listener, nil
 }

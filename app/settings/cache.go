@@ -6,6 +6,7 @@ package settings
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
 	"strings"
 )
 
@@ -73,6 +74,13 @@ func (s Settings) ForModel(id string) Model {
 		}
 	}
 	return Model{}
+}
+
+// Configured reports whether the settings have more than aliases for a model. IDs ignore case.
+func (s Settings) Configured(id string) bool {
+	m := s.ForModel(id)
+	m.Aliases = nil
+	return !reflect.ValueOf(m).IsZero()
 }
 
 // ForgetModel removes the settings of a model. IDs ignore case.

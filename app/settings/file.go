@@ -40,6 +40,7 @@ type File struct {
 	unsaved  bool        // now has changes that could not be written
 	info     os.FileInfo // of the file that now was read from or written to; nil: there was none
 	noticed  []notice    // what the log says of now
+	access   access      // see CheckAccess
 	checked  time.Time   // when Get last compared info with the file
 }
 

@@ -32,13 +32,20 @@ func TestNotices(t *testing.T) {
 			[]string{"b: o/a, o/b"}},
 		{"both", `{"x":1,"models":{"a":{"aliases":["c"]},"b":{"aliases":["c"]}}}`,
 			[]string{"x", "c: a, b"}},
+		{"hosts", `{"allowHosts":["mac.lan:8080","mac.lan","*"]}`,
+			[]string{`\"mac.lan:8080\"; \"*\"`}},
+		{"origins", `{"allowOrigins":["null","app://obsidian.md","https://*"]}`,
+			[]string{`\"null\"; \"https://*\"`}},
 	} {
 		dir := t.TempDir()
 		writeFile(t, filepath.Join(dir, fileName), c.file)
 		lines := logged(t, func() {
-			if _, err := Open(dir, nil); err != nil {
+			f, err := Open(dir, nil)
+			if err != nil {
 				t.Errorf("%s: %v", c.name, err)
 			}
+			f.CheckAccess(func(host string) bool { return host == "mac.lan" },
+				func(origin string) bool { return origin == "app://obsidian.md" })
 		})
 		if len(lines) != len(c.which) {
 			t.Errorf("%s: logs %q, want %d lines", c.name, lines, len(c.which))

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -208,9 +209,34 @@ func decodes(path []string, value json.RawMessage, check checkModelFunc) error {
 	}
 	s := Default()
 	if err := json.Unmarshal(value, &s); err != nil {
-		return err
+		return inWords(err)
 	}
 	return s.check(check)
+}
+
+// inWords returns an error of encoding/json in JSON's terms, not in Go's.
+func inWords(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	want := "an object"
+	switch t := wrong.Type; t.Kind() {
+	case reflect.Bool:
+		want = "true or false"
+	case reflect.String:
+		want = "a text"
+	case reflect.Int, reflect.Int64:
+		want = "an integer"
+	case reflect.Float64:
+		if number, ok := strings.CutPrefix(wrong.Value, "number "); ok {
+			return fmt.Errorf("the number %s is too large", number)
+		}
+		want = "a number"
+	case reflect.Slice:
+		want = "a list"
+	}
+	return fmt.Errorf("expected %s, got %s", want, wrong.Value)
 }
 
 // encodeObject encodes an object whose values were parsed, so that it cannot fail.

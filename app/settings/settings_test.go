@@ -148,7 +148,7 @@ func TestParse(t *testing.T) {
 			}), ""},
 		{"version 1 without a cache", `{"version":1,"cache":null}`, d, ""},
 		{"a cache that is not an object", `{"version":1,"cache":[1],"model":"m"}`,
-			with(func(s *Settings) { s.Model = "m" }), "cache: json: cannot unmarshal array"},
+			with(func(s *Settings) { s.Model = "m" }), "cache: expected an object, got array"},
 		{"an invalid size in version 1", `{"version":1,"cache":{"hotSize":"1.5 GX"}}`, d,
 			`cache.memoryCacheSize: "1.5 GX" is not a size`},
 		{"an invalid size", `{"version":1,"cache":{"maxSize":"1.5 GX","minFree":5}}`,
@@ -157,7 +157,7 @@ func TestParse(t *testing.T) {
 			`{"models":{"org/m":{"kvFormat":"q8_0","contextTokens":"4096"},"b":{"contextTokens":1}}}`,
 			with(func(s *Settings) {
 				s.Models = map[string]Model{"org/m": {KVFormat: "q8_0"}, "b": {ContextTokens: 1}}
-			}), "models.org/m.contextTokens: json: cannot unmarshal string"},
+			}), "models.org/m.contextTokens: expected an integer, got string"},
 		{"a model",
 			`{"version":1,"models":{"org/m":{"kvFormat":"q8_0","kvBits":"(8, 4)","kvBoundaryLayers":0,"contextTokens":4096}}}`,
 			with(func(s *Settings) {
@@ -182,10 +182,13 @@ func TestParse(t *testing.T) {
 		{"an unknown launch", `{"launch":"maybe","model":"m"}`,
 			with(func(s *Settings) { s.Model = "m" }), `launch: "maybe" is not a value`},
 		{"truncated", `{"version":1,`, Settings{}, "unexpected end"},
+		{"a number that is too large", `{"models":{"org/m":{"temperature":1e400}}}`,
+			with(func(s *Settings) { s.Models = map[string]Model{"org/m": {}} }),
+			"models.org/m.temperature: the number 1e400 is too large"},
 		{"not an object", `[1]`, Settings{}, "cannot unmarshal array"},
 		{"null", `null`, Settings{}, "not a JSON object"},
 		{"wrong type", `{"version":1,"port":"x","model":"m"}`,
-			with(func(s *Settings) { s.Model = "m" }), "port: json: cannot unmarshal string"},
+			with(func(s *Settings) { s.Model = "m" }), "port: expected an integer, got string"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

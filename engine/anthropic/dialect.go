@@ -62,6 +62,10 @@ func (Dialect) Error(err error) server.Event {
 		Error: ErrorDetail{errorType(status), message(p)}, RequestID: server.RequestID(err)}}
 }
 
+// Recognizes implements server.Recognizer: Anthropic's clients name the version of its API, also
+// when they ask for models.
+func (Dialect) Recognizes(header http.Header) bool { return header.Get("Anthropic-Version") != "" }
+
 // statusOverloaded is Anthropic's status for overloaded_error. Clients try again, and some fall
 // back to another model.
 const statusOverloaded = 529

@@ -55,12 +55,21 @@ func (r *renderer) Whole(a generate.Answer) any {
 	for _, call := range r.allowed(a.ToolCalls) {
 		content = append(content, newCallBlock(call, json.RawMessage(call.Arguments)))
 	}
+	if len(content) == 0 && r.thoughtOnly(a.Usage) {
+		content = append(content, r.thinking(""))
+	}
 	if a.StopText != "" {
 		r.Stopped(a.StopText)
 	}
 	m := r.message(content, finalUsage(a.Usage))
 	m.StopReason, m.StopSequence = new(r.stopReason(a.Finish, a.Usage)), r.stop
 	return m
+}
+
+// thoughtOnly reports whether an answer without blocks needs one of thinking: the model has
+// thought, if only white space. Without thinking, an empty answer has no blocks, as with Anthropic.
+func (r *renderer) thoughtOnly(u generate.Usage) bool {
+	return r.request.Thinking && u.ReasoningTokens > 0
 }
 
 func (r *renderer) thinking(text string) Block {
@@ -191,7 +200,11 @@ func (r *renderer) end(events []server.Event) []server.Event {
 func (r *renderer) Stopped(text string) { r.stop = &text }
 
 func (r *renderer) Finish(reason generate.FinishReason, u generate.Usage) []server.Event {
-	return append(r.end(nil),
+	var events []server.Event
+	if r.blocks == 0 && r.thoughtOnly(u) {
+		events = r.begin(nil, Block{Type: "thinking", Thinking: new(""), Signature: new("")})
+	}
+	return append(r.end(events),
 		event("message_delta", messageDelta{"message_delta",
 			ending{r.stopReason(reason, u), r.stop}, finalUsage(u)}),
 		event("message_stop", plain{"message_stop"}))

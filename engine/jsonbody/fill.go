@@ -63,6 +63,8 @@ func fill(raw []byte, v reflect.Value, path string) *Error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &wrongType) && expected(v.Type()) == "a number" && IsNumber(raw):
+		return generate.BadParam(path, "the number %s is too large", Shorten(raw))
 	case errors.As(err, &wrongType):
 		return generate.BadParam(path, "expected %s, got %s", expected(v.Type()),
 			withArticle(wrongType.Value))

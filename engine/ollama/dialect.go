@@ -26,11 +26,12 @@ func (Dialect) Routes() []server.Route {
 		{Pattern: "GET /api/tags", Summary: "The models, for Ollama's clients.",
 			Document: listModels},
 		{Pattern: "GET /api/ps", Summary: "The loaded models.", Document: listLoaded},
-		{Pattern: "POST /api/show", Summary: "One model.", Body: nameSchema, Answer: showModel},
+		{Pattern: "POST /api/show", Summary: "One model.", Body: nameSchema, Answer: showModel,
+			Free: true},
 		{Pattern: "POST /api/pull", Summary: "Downloads a model from Hugging Face.",
-			Body: nameSchema, Follow: pullModel},
+			Body: nameSchema, Follow: pullModel, Free: true},
 		{Pattern: "DELETE /api/delete", Summary: "Moves a model to the Trash, if that is allowed.",
-			Body: nameSchema, Answer: deleteModel},
+			Body: nameSchema, Answer: deleteModel, Free: true},
 		{Pattern: "GET /api/version", Summary: "The version of Ollama whose API this is.",
 			Document: version},
 	}
@@ -62,7 +63,9 @@ func (q *Request) call(generates bool) *server.Call {
 			return newRenderer(h, q, generates, started)
 		}}
 	if q.Load {
-		c.Loaded = func(id string) any { return newLoaded(q, id, generates) }
+		c.Loaded = func(id string, unloaded bool) any {
+			return newLoaded(q, id, unloaded, generates)
+		}
 	}
 	return c
 }

@@ -24,7 +24,7 @@ func refusedRoutes() (routes []server.Route) {
 	for _, r := range refusals {
 		refusal := problem.New(problem.BadRequest, r.what, r.why, r.instead)
 		routes = append(routes, server.Route{Pattern: r.pattern,
-			Summary: "Refused: " + r.what + ".", Body: anySchema,
+			Summary: "Refused: " + r.what + ".", Body: anySchema, Free: true,
 			Answer: func(context.Context, []byte, server.Resources) (any, error) {
 				return nil, refusal
 			}})

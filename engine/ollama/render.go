@@ -89,11 +89,11 @@ func (r *renderer) Finish(reason generate.FinishReason, u generate.Usage) []serv
 }
 
 // newLoaded returns the answer to a request that only loads or unloads its model.
-func newLoaded(q *Request, id string, generates bool) *Answer {
+func newLoaded(q *Request, id string, unloaded, generates bool) *Answer {
 	r := &renderer{model: q.nameOf(id), generates: generates}
 	a := r.line(generate.Delta{})
 	a.Done, a.DoneReason = true, "load"
-	if q.KeepAlive != nil && *q.KeepAlive == 0 {
+	if unloaded {
 		a.DoneReason = "unload"
 	}
 	return a

@@ -130,6 +130,18 @@ func (r *renderer) addReasoning(events []server.Event, text string) []server.Eve
 		event{ContentIndex: new(0), Delta: &text}))
 }
 
+// addEmptyReasoning adds an item for reasoning that has no text yet, such as white space.
+func (r *renderer) addEmptyReasoning(events []server.Event, status string) []server.Event {
+	item := &Reasoning{ID: generate.NewID("rs_"), Type: "reasoning", Status: statusInProgress,
+		Summary: []Part{}}
+	events = r.begin(events, item, *item)
+	item.Status = status
+	if r.request.Encrypted {
+		item.EncryptedContent = new(seal(""))
+	}
+	return append(events, r.done(item))
+}
+
 // newText returns a part with the text of a message.
 func newText(text string) Part {
 	return Part{Type: "output_text", Text: text, Annotations: []any{}, Logprobs: []any{}}
@@ -244,11 +256,15 @@ func (r *renderer) complete(reason generate.FinishReason, u generate.Usage) []se
 		status = statusIncomplete
 		r.response.Incomplete = &Incomplete{"max_output_tokens"}
 	}
-	open := r.message != nil
+	open, empty := r.message != nil, len(r.response.Output) == 0
 	events := r.end(nil, status)
-	if status == statusCompleted && !open && !r.answered() {
+	switch {
+	case open || r.answered():
+	case status == statusCompleted || empty && u.ReasoningTokens < u.CompletionTokens:
 		// Programs read the text of the last item. An empty one is what the model has written.
 		events = r.end(r.beginMessage(events), status)
+	case empty:
+		events = r.addEmptyReasoning(events, status)
 	}
 	r.response.Status = status
 	if status == statusCompleted {

@@ -59,6 +59,9 @@ type answer struct {
 
 	ahead int // events that waited for the turn of the answer, and not for a slow client
 
+	// When run began, and when it read the first token and the latest one.
+	begun, first, latest time.Time
+
 	usage           engine.Usage
 	reasoningTokens int
 	generating      bool      // the first token has arrived
@@ -74,6 +77,7 @@ type answer struct {
 // shuts down, run cancels the engine's request immediately. An error means that the model's process
 // ended before the first token; the answer is then still open.
 func (a *answer) run(ctx context.Context) error {
+	a.begun = time.Now()
 	for {
 		e, err := a.next(ctx)
 		switch {
@@ -144,6 +148,10 @@ func (a *answer) next(ctx context.Context) (engine.Event, error) {
 }
 
 func (a *answer) token(e engine.Event) error {
+	a.latest = time.Now()
+	if !a.generating {
+		a.first = a.latest
+	}
 	a.generating = true
 	reasoning := a.split != nil && a.split.InReasoning()
 	if reasoning {
@@ -324,6 +332,16 @@ func disconnection(ctx context.Context) error {
 	return errDisconnected
 }
 
+// measured returns the timing of an answer that does not wait for the engine's own. It is zero if
+// tokens waited for their turn, because then they were read faster than they were generated.
+func (a *answer) measured() engine.Timing {
+	if !a.generating || a.ahead > 0 {
+		return engine.Timing{}
+	}
+	return engine.Timing{FirstToken: a.first.Sub(a.begun), Decode: a.latest.Sub(a.first),
+		DecodeSteps: max(a.usage.CompletionTokens-1, 0)}
+}
+
 // abandon cancels the engine's request and sends the error. A client that has disconnected does not
 // get it.
 func (a *answer) abandon(ctx context.Context, err error) {
@@ -331,6 +349,7 @@ func (a *answer) abandon(ctx context.Context, err error) {
 		a.stream.Cancel()
 	}
 	a.record.finish = string(engine.FinishCancelled)
+	a.record.timing = a.measured()
 	switch {
 	case isWriteError(err):
 		a.record.fail(fmt.Errorf("the client does not read the answer: %w", err))

@@ -11,6 +11,7 @@ import (
 
 	"headroom/engine/generate"
 	"headroom/engine/guard"
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 )
 
@@ -31,12 +32,12 @@ func noteCaller(next http.Handler) http.Handler {
 	})
 }
 
-// begin begins a request that uses a model. The request that it returns ends when its key is
-// removed. The error is a Problem, because the key has reached a limit. Otherwise the handler calls
-// end when it has answered.
-func begin(r *http.Request) (begun *http.Request, end func(), err error) {
+// begin begins a request of a route. If it uses a model, it counts for its key, and the request
+// that begin returns ends when the key is removed. The error is a Problem, because the key has
+// reached a limit. Otherwise the handler calls end when it has answered.
+func begin(r *http.Request, route Route) (begun *http.Request, end func(), err error) {
 	c := guard.CallerOf(r)
-	if c == nil {
+	if c == nil || route.Free {
 		return r, func() {}, nil
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
@@ -151,6 +152,16 @@ func (m someModels) Wake(ctx context.Context, name string) (Model, error) {
 		return model, err
 	}
 	return m.allowed(name)(model, err)
+}
+
+// Task implements TaskModels.
+func (m someModels) Task(name string) (id string, task modelfile.Task, known bool) {
+	all, ok := m.all.(TaskModels)
+	if !ok || m.check(name) != nil {
+		return "", "", false
+	}
+	id, task, known = all.Task(name)
+	return id, task, known && m.caller.Allows(id)
 }
 
 // check returns a Problem unless a name means a model that the key may use.

@@ -276,6 +276,76 @@ func TestLimitsOfAKey(t *testing.T) {
 	}
 }
 
+// TestRoutesThatCount: a key without requests left is refused where a model is used, if only its
+// tokenizer, and nowhere else. Every route of every dialect is here.
+func TestRoutesThatCount(t *testing.T) {
+	url, store, _ := withKeys(t, newFakeEngine(says), server.Options{})
+	key := addKey(t, store, "k", keys.Limits{RequestsPerMinute: 1})
+	if status, _, text := post(t, url+"/v1/completions", `{"prompt":"hi"}`, "X-Api-Key",
+		key); status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	counts := map[string]bool{
+		"POST /v1/chat/completions":          true,
+		"POST /v1/completions":               true,
+		"POST /v1/embeddings":                true,
+		"POST /v1/rerank":                    true,
+		"POST /v1/reranking":                 true,
+		"POST /v2/rerank":                    true,
+		"POST /v1/responses":                 true,
+		"POST /v1/responses/compact":         true,
+		"POST /v1/responses/input_tokens":    true,
+		"POST /v1/messages":                  true,
+		"POST /v1/messages/count_tokens":     true,
+		"POST /v1/decisions":                 true,
+		"POST /v1/systemone":                 true,
+		"POST /tokenize":                     true,
+		"POST /detokenize":                   true,
+		"POST /apply-template":               true,
+		"POST /api/chat":                     true,
+		"POST /api/generate":                 true,
+		"POST /api/embed":                    true,
+		"POST /api/embeddings":               true,
+		"GET /v1/models":                     false,
+		"GET /v1/models/{id...}":             false,
+		"GET /v1/responses/{id}":             false,
+		"DELETE /v1/responses/{id}":          false,
+		"POST /v1/responses/{id}/cancel":     false,
+		"GET /v1/responses/{id}/input_items": false,
+		"GET /api/tags":                      false,
+		"GET /api/ps":                        false,
+		"GET /api/version":                   false,
+		"POST /api/show":                     false,
+		"POST /api/pull":                     false,
+		"DELETE /api/delete":                 false,
+		"POST /api/push":                     false,
+		"POST /api/create":                   false,
+		"POST /api/copy":                     false,
+	}
+	for _, d := range dialects {
+		for _, route := range d.Routes() {
+			want, known := counts[route.Pattern]
+			if !known {
+				t.Errorf("%s is missing in the table", route.Pattern)
+			}
+			for _, pattern := range []string{route.Pattern, route.Alias} {
+				method, path, _ := strings.Cut(pattern, " ")
+				path = strings.NewReplacer("{id...}", "demo", "{id}", "resp_1").Replace(path)
+				if method == "" {
+					continue
+				}
+				status, _, text := do(t, method, url+path, `{"model":"demo"}`, "X-Api-Key", key)
+				if (status == 429) != want {
+					t.Errorf("%s: %d %s, counts: %t", pattern, status, text, want)
+				}
+			}
+		}
+	}
+	if n := store.List()[0].Usage.Requests; n != 1 {
+		t.Errorf("%d requests were counted, want 1", n)
+	}
+}
+
 // TestConcurrentRequestsOfAKey: while a request runs, the key's next one is refused, and that of
 // another key is not.
 func TestConcurrentRequestsOfAKey(t *testing.T) {

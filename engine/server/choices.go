@@ -211,9 +211,10 @@ func (rec *record) add(one *record) {
 	rec.timing.DecodeSteps += one.timing.DecodeSteps
 }
 
-// prompt returns the tokens of the current answer's prompt, as far as they are known.
+// prompt returns the tokens of the current answer's prompt, as far as they are known. A stream of
+// which nothing was sent asks for them when the last answer has ended.
 func (c *choices) prompt() generate.Usage {
-	u := c.begun[c.done].answer.usage
+	u := c.begun[min(c.done, len(c.begun)-1)].answer.usage
 	return generate.Usage{PromptTokens: u.PromptTokens, CachedTokens: u.CachedTokens}
 }
 

@@ -23,6 +23,13 @@ type Dialect interface {
 	Error(err error) Event
 }
 
+// Recognizer is a Dialect that recognizes the requests of its clients at addresses of another one,
+// such as GET /v1/models. It renders the errors of those that get a document.
+type Recognizer interface {
+	Dialect
+	Recognizes(header http.Header) bool
+}
+
 // Route is one route of a dialect. One of Parse, Document, Answer and Follow must be set.
 type Route struct {
 	// Pattern is a method and a path, as http.ServeMux reads them: "POST /v1/chat/completions".
@@ -46,6 +53,9 @@ type Route struct {
 	// Follow parses the body of a request for work that a client follows, such as a download. The
 	// answer has a line of JSON for each step.
 	Follow func(body []byte) (Work, error)
+	// Free says that requests use no model, so that they do not count for a named key. Those of a
+	// Document are always free.
+	Free bool
 }
 
 // Resources are what the answer to a request may need.
@@ -89,9 +99,10 @@ type Call struct {
 	// KeepAlive is how long the model stays loaded after the answer; see Model.Release.
 	KeepAlive *time.Duration
 	// Loaded, if it is not nil, makes the call load its model and generate nothing. With a
-	// KeepAlive of 0 the model is unloaded instead, unless other requests use it. Loaded returns
-	// the document of the answer. The ID is "" for a model that was not loaded and shall not be.
-	Loaded func(modelID string) any
+	// KeepAlive of 0 the model is unloaded instead, unless other requests use it or a person has
+	// pinned it. Loaded returns the document of the answer; unloaded says what has become of the
+	// model. The ID is "" for one that was not loaded and shall not be.
+	Loaded func(modelID string, unloaded bool) any
 	// More are further plain prompts, each of which has an answer of its own. If there are any, the
 	// Renderer must be a ChoicesRenderer.
 	More []generate.Prompt

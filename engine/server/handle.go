@@ -41,7 +41,7 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 		}
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		begun, end, err := begin(r)
+		begun, end, err := begin(r, route)
 		if err != nil {
 			s.refuse(w, r, err)
 			return
@@ -82,7 +82,7 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 		}
 		if list == nil { // the model was to be loaded, or unloaded
 			held.release()
-			writeJSON(w, http.StatusOK, held.document)
+			writeJSON(w, http.StatusOK, held.document())
 			return
 		}
 		s.generate(w, r, list)
@@ -180,18 +180,23 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 		return nil, err
 	}
 	if call.Loaded != nil && s.unloaded(call) {
-		held.document = call.Loaded("")
+		held.document = func() any { return call.Loaded("", true) }
 		return nil, nil
+	}
+	if call.Loaded == nil {
+		if err := checkTaskOf(s.modelsFor(r), call.Model, modelfile.Generate); err != nil {
+			return nil, err
+		}
 	}
 	model, err := s.wake(w, r, call, held)
 	if err != nil {
 		return nil, err
 	}
 	if call.Loaded != nil {
-		held.document = call.Loaded(model.ID)
+		held.document = func() any { return call.Loaded(model.ID, s.unloaded(call)) }
 		return nil, nil
 	}
-	if err := checkTask(model.ID, model.Engine.Info(), modelfile.Generate); err != nil {
+	if err := checkTask(model.ID, model.Engine.Info().Task, modelfile.Generate); err != nil {
 		return nil, err
 	}
 	if limit, tooLong := s.limitFor(model.Engine.Info().ContextTokens); int64(

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +108,33 @@ func TestDisconnectInMidStream(t *testing.T) {
 	waitFor(t, lines, `"reasoning_content":"a"`)
 	leave()
 	waitClosed(t, (<-e.streams).cancelled, "cancelling")
+}
+
+// TestSpeedOfACancelledStream: the log has the speed of an answer whose client went in the middle.
+func TestSpeedOfACancelledStream(t *testing.T) {
+	var logged bytes.Buffer
+	e := newFakeEngine(nil)
+	s := start(t, e, server.Options{Log: slog.New(slog.NewTextHandler(&logged, nil))})
+	read := make(chan struct{}) // the first token: a speed needs a time
+	go func() {
+		stream := <-e.streams
+		stream.say("a")
+		<-read
+		stream.say(" b c")
+		e.streams <- stream
+	}()
+	lines, leave := open(t, s.URL+"/v1/chat/completions", hiStreamed)
+	waitFor(t, lines, `"reasoning_content":"a"`)
+	close(read)
+	waitFor(t, lines, `"reasoning_content":" c"`)
+	leave()
+	waitClosed(t, (<-e.streams).cancelled, "cancelling")
+	s.Close() // waits for the handlers, which log when they return
+	if got := logged.String(); !strings.Contains(got, "finish=cancelled") ||
+		!strings.Contains(got, "completion_tokens=3") ||
+		!regexp.MustCompile(`tokens_per_second=[1-9]`).MatchString(got) {
+		t.Errorf("the log has %s", got)
+	}
 }
 
 // TestPanic checks that a panic in a handler gives status 500, is logged, and does not end the

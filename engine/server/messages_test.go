@@ -109,6 +109,10 @@ func TestMessagesTranscripts(t *testing.T) {
 		{"messages_whole_stop", messagesBody(`,"stop_sequences":["END"]`),
 			say(engine.FinishStop, "One END two")},
 		{"messages_whole_nothing", messagesBody(), say(engine.FinishStop, "\n\n")},
+		{"messages_whole_empty_thought", messagesBody(thinks),
+			say(engine.FinishStop, "\n</think>\n\n")},
+		{"messages_stream_empty_thought", messagesBody(messagesStream, thinks),
+			say(engine.FinishLength, "\n")},
 		{"messages_whole_error", messagesBody(), func(s *fakeStream) {
 			s.say("half an answer")
 			s.done(engine.FinishError, errors.New("the file is gone"))
@@ -208,6 +212,29 @@ func TestCountTokens(t *testing.T) {
 	}
 	if n := len(e.requests); n > 0 {
 		t.Errorf("%d requests for counts", n)
+	}
+}
+
+// TestModelErrorForAnthropic: who names a version of Anthropic's API gets its errors where OpenAI's
+// list of models is, too, and nowhere else.
+func TestModelErrorForAnthropic(t *testing.T) {
+	s := start(t, newFakeEngine(nil), server.Options{})
+	const openai, anthropic = `{"error":{"message":`, `{"type":"error","error":{"type":"`
+	for _, c := range []struct {
+		method, path, version string
+		status                int
+		want                  string
+	}{
+		{"GET", "/v1/models/none", "2023-06-01", 404, anthropic + "not_found_error"},
+		{"GET", "/v1/models/none", "", 404, openai},
+		{"GET", "/v1/files", "2023-06-01", 404, anthropic + "not_found_error"},
+		{"POST", "/v1/chat/completions", "2023-06-01", 400, openai},
+	} {
+		status, _, text := do(t, c.method, s.URL+c.path, "", "Anthropic-Version", c.version)
+		if status != c.status || !strings.HasPrefix(text, c.want) {
+			t.Errorf("%s %s, version %q: %d %s, want %d %s", c.method, c.path, c.version, status,
+				text, c.status, c.want)
+		}
 	}
 }
 

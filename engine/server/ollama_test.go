@@ -163,6 +163,8 @@ func TestOllamaKeepAlive(t *testing.T) {
 			`"done_reason":"stop"`},
 		{"loading", `"keep_alive":-1`, nil, new(time.Duration(-1)), 1, `"done_reason":"load"`},
 		{"unloading", `"keep_alive":0`, nil, new(time.Duration(0)), 1, `"done_reason":"unload"`},
+		{"unloading a pinned model", `"keep_alive":0`, nil, new(time.Duration(0)), 1,
+			`"done_reason":"load"`},
 		{"unloading a model that is not loaded", `"keep_alive":0`,
 			problem.New(problem.NotRunning, "No", "", ""), nil, 0, `"done_reason":"unload"`},
 		{"loading a model that does not fit", `"keep_alive":9`,
@@ -171,7 +173,7 @@ func TestOllamaKeepAlive(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })
 			m := &slowModels{fakeModels: fakeModels{engine: e, err: c.err},
-				ready: make(chan struct{})}
+				ready: make(chan struct{}), pinned: strings.Contains(c.name, "pinned")}
 			close(m.ready)
 			s := start(t, e, server.Options{Models: m})
 			_, _, text := post(t, s.URL+"/api/chat", `{"model":"demo",`+c.params+`}`)

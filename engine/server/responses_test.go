@@ -106,6 +106,12 @@ func TestResponsesTranscripts(t *testing.T) {
 		{"responses_whole_nothing", responsesBody(), say(engine.FinishStop, noThink)},
 		{"responses_whole_cut_off", responsesBody(`,"max_output_tokens":1`),
 			say(engine.FinishLength, noThink+"a")},
+		{"responses_whole_empty_reasoning", responsesBody(`,"max_output_tokens":1`, summary),
+			say(engine.FinishLength, "\n")},
+		{"responses_stream_empty_reasoning", responsesBody(responsesStream),
+			say(engine.FinishLength, "\n")},
+		{"responses_whole_no_text", responsesBody(flatTool, `,"max_output_tokens":1`),
+			say(engine.FinishLength, noThink+timerCall[:20])},
 		{"responses_whole_error", responsesBody(), func(s *fakeStream) {
 			s.say("half an answer")
 			s.done(engine.FinishError, errors.New("the file is gone"))

@@ -49,6 +49,7 @@ import (
 	"headroom/engine/chat"
 	"headroom/engine/generate"
 	"headroom/engine/guard"
+	"headroom/engine/modelfile"
 	"headroom/engine/sample"
 	"headroom/engine/tokenizer"
 )
@@ -74,6 +75,13 @@ type TextModels interface {
 	// Texts returns them for the model that a request names, with its ID. Errors are Problems, with
 	// the codes of Acquire or model_broken.
 	Texts(name string) (id string, m generate.Model, err error)
+}
+
+// TaskModels is implemented by Models that know what a model is for before they load it.
+type TaskModels interface {
+	// Task returns the ID of the model that a request names, and what it is for. known is false if
+	// there is no such model, or it is not known what it is for.
+	Task(name string) (id string, task modelfile.Task, known bool)
 }
 
 // Wanter tells GET /health about models that do not run although they should.
@@ -267,9 +275,17 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	Refuse(s.renderError)(w, r, err)
 }
 
-// renderError renders an error in the dialect of the request's path.
+// renderError renders an error in the dialect of the request's client, if that is known, or else of
+// its path.
 func (s *Server) renderError(r *http.Request, err error) Event {
 	err = &requestError{err, recordOf(r).request}
+	if r.Method == http.MethodGet {
+		for _, d := range s.dialects {
+			if known, ok := d.(Recognizer); ok && known.Recognizes(r.Header) {
+				return d.Error(err)
+			}
+		}
+	}
 	for _, method := range append([]string{r.Method}, methods...) {
 		if d := s.dialectOf(r, method); d != nil {
 			return d.Error(err)

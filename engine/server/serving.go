@@ -16,7 +16,9 @@ type serving struct {
 	keepAlive *time.Duration // see Model.Release
 	models    []Model
 	call      *Call // nil: the body has not been read, or is not valid
-	document  any   // the answer to a call without a generation; see Call.Loaded
+	// document returns the answer to a call without a generation, once the models are released; see
+	// Call.Loaded.
+	document func() any
 	// events is a stream that has begun with comments, while the request waited for its model; nil:
 	// none has.
 	events *eventWriter

@@ -20,6 +20,7 @@ type slowModels struct {
 	mu       sync.Mutex
 	held     int
 	released []*time.Duration
+	pinned   bool // releasing it does not unload it
 }
 
 func (m *slowModels) Wake(ctx context.Context, id string) (server.Model, error) {
@@ -39,6 +40,9 @@ func (m *slowModels) Wake(ctx context.Context, id string) (server.Model, error) 
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.released = append(m.released, keepAlive)
+		if keepAlive != nil && *keepAlive == 0 && !m.pinned {
+			m.err = problem.New(problem.NotRunning, "It is unloaded", "", "")
+		}
 	}
 	return got, nil
 }

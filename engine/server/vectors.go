@@ -26,13 +26,30 @@ const (
 	bytesPerNumber = 20
 )
 
-// WakeFor is Wake for a model that must be for a task other than to generate text.
+// WakeFor is Wake for a model that must be for a task other than to generate text. Another model is
+// refused before it is loaded, as far as Models knows it.
 func (r Resources) WakeFor(ctx context.Context, name string, task modelfile.Task) (Model, error) {
+	if err := checkTaskOf(r.Models, name, task); err != nil {
+		return Model{}, err
+	}
 	m, err := r.Wake(ctx, name)
 	if err == nil {
-		err = checkTask(m.ID, m.Engine.Info(), task)
+		err = checkTask(m.ID, m.Engine.Info().Task, task)
 	}
 	return m, err
+}
+
+// checkTaskOf is checkTask for the model that a request names, which need not be loaded.
+func checkTaskOf(models Models, name string, task modelfile.Task) error {
+	m, ok := models.(TaskModels)
+	if !ok {
+		return nil
+	}
+	id, is, known := m.Task(name)
+	if !known {
+		return nil
+	}
+	return checkTask(id, is, task)
 }
 
 // TextOptions say how texts become tokens.
@@ -148,12 +165,12 @@ func (r Resources) Embed(ctx context.Context, m Model, texts [][]int32,
 }
 
 // checkTask returns the error of the parameter model if the model is not for a task.
-func checkTask(id string, info engine.Info, task modelfile.Task) error {
-	if info.Task == task {
+func checkTask(id string, is, task modelfile.Task) error {
+	if is == task {
 		return nil
 	}
 	what, use := "generates text", "/v1/chat/completions"
-	switch info.Task {
+	switch is {
 	case modelfile.Embed:
 		what, use = "is an embedding model", "/v1/embeddings"
 	case modelfile.Rerank:

@@ -84,6 +84,54 @@ func TestEmbeddingsOfAChatModel(t *testing.T) {
 	}
 }
 
+// sleeping are Models that know what "vectors" and "words" are for, and have not loaded them.
+type sleeping struct {
+	*fakeModels
+	woken int
+}
+
+func (m *sleeping) Task(name string) (string, modelfile.Task, bool) {
+	return name, map[string]modelfile.Task{"vectors": modelfile.Embed}[name], name != "unknown"
+}
+
+func (m *sleeping) Wake(ctx context.Context, name string) (server.Model, error) {
+	m.woken++
+	return m.Acquire("")
+}
+
+// TestTaskBeforeLoading: a model that is for something else is refused before it is loaded. If it
+// is not known what it is for, it is loaded first. Ollama's clients may load any model.
+func TestTaskBeforeLoading(t *testing.T) {
+	e := newFakeEngine(says)
+	models := &sleeping{fakeModels: &fakeModels{engine: e}}
+	s := start(t, e, server.Options{Models: models})
+	const refused = "this address needs a model that"
+	for _, c := range []struct {
+		path, body string
+		woken      int
+		says       string
+	}{
+		{"/v1/embeddings", `{"model":"words","input":"a"}`, 0, refused},
+		{"/api/embed", `{"model":"words","input":"a"}`, 0, refused},
+		{"/api/embeddings", `{"model":"words","prompt":"a"}`, 0, refused},
+		{"/v1/rerank", `{"model":"words","query":"a","documents":["b"]}`, 0, refused},
+		{"/v1/rerank", `{"model":"vectors","query":"a","documents":["b"]}`, 0, refused},
+		{"/v1/completions", `{"model":"vectors","prompt":"a"}`, 0, refused},
+		{"/v1/messages", strings.Replace(messageWith, "MODEL", "vectors", 1), 0, refused},
+		{"/v1/embeddings", `{"model":"unknown","input":"a"}`, 1, refused},
+		{"/v1/completions", `{"model":"words","prompt":"a"}`, 1, "one"},
+		{"/api/generate", `{"model":"vectors"}`, 1, `"done":true`},
+	} {
+		models.woken = 0
+		status, _, body := post(t, s.URL+c.path, c.body)
+		if models.woken != c.woken || !strings.Contains(body, c.says) ||
+			(status == 400) != (c.says == refused) {
+			t.Errorf("%s %s: %d %s, woken %d times, want %d and %q", c.path, c.body, status, body,
+				models.woken, c.woken, c.says)
+		}
+	}
+}
+
 // TestManyEmbeddings sends more texts than the engine has places for. The engine refuses every
 // third, and all of them get their vectors in the end, in order.
 func TestManyEmbeddings(t *testing.T) {
