@@ -24,6 +24,8 @@ import (
 // is not safe for concurrent use.
 type Context struct {
 	Device kernels.Device
+	// Split is matmul.Linear.Split of all products.
+	Split bool
 
 	arena   []*kernels.Buffer // of longest bytes each, apart from the last one
 	longest int
@@ -380,7 +382,8 @@ func (c *Context) linear(x kernels.Tensor, prefill matmul.Prefill, weights []*ke
 		out[i] = c.f32(x.Rows, w.N)
 		op.parts[i] = matmul.Part{W: w, Out: out[i]}
 	}
-	op.Linear = matmul.Linear{X: x, Parts: op.parts[:len(weights)], Prefill: prefill}
+	op.Linear = matmul.Linear{X: x, Parts: op.parts[:len(weights)], Prefill: prefill,
+		Split: c.Split}
 	c.Device.Run(&op.Linear)
 }
 
@@ -424,7 +427,7 @@ func (c *Context) gateUp(x, ids kernels.Tensor, rows int, gate, up *kernels.Weig
 	out := c.f32(rows, gate.N)
 	mark := c.Mark()
 	run(c, &c.ops.gateUp, matmul.GateUp{X: x, IDs: ids, Gate: gate, Up: up, Out: out,
-		Temp: c.f32(rows, gate.N), Prefill: c.prefill})
+		Temp: c.f32(rows, gate.N), Prefill: c.prefill, Split: c.Split})
 	c.Release(mark)
 	return out
 }

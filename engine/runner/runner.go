@@ -85,6 +85,8 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 		tokens:     kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
 		rows:       firstRows(o.BatchRows),
 	}
+	// Vectors come from prompts alone. Their products need no kernel that is fast for one row.
+	r.ops.Split = spec.Vectors != nil
 	if spec.Drafts {
 		r.hidden = kernels.NewTensor(d, kernels.F32, o.LogitsRows, r.draftLayer().Hidden.Cols)
 	}

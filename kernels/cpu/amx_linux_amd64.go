@@ -12,7 +12,7 @@ import (
 // saved state (arch_prctl(2), Documentation/arch/x86/xstate.rst).
 var matrixUnit = sync.OnceValue(func() bool {
 	const requestPermission, tileData = 0x1023, 18 // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA
-	if !cpu.X86.HasAMXTile || !cpu.X86.HasAMXInt8 {
+	if x := cpu.X86; !x.HasAMXTile || !x.HasAMXInt8 || !x.HasAMXBF16 || !x.HasAVX512BF16 {
 		return false
 	}
 	_, _, errno := unix.RawSyscall(unix.SYS_ARCH_PRCTL, requestPermission, tileData, 0)

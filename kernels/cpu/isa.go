@@ -18,7 +18,7 @@ const (
 	AVX512  ISA = 3 // F, BW, DQ, VL
 	// AVX512VNNI adds VNNI and VBMI: integer dot products, and any bit width unpacked in one step.
 	AVX512VNNI ISA = 4
-	AMX        ISA = 5 // adds Intel's matrix unit for bytes
+	AMX        ISA = 5 // adds Intel's matrix unit for bytes and bfloat16
 	NEON       ISA = 6 // arm64 with dot products
 )
 

@@ -23,6 +23,7 @@ type GateUp struct {
 	Out      kernels.Tensor
 	Temp     kernels.Tensor
 	Prefill  Prefill // rows of X, or of IDs if there are any
+	Split    bool    // as in Linear; no effect with IDs
 
 	linear  Linear
 	experts Experts
@@ -36,7 +37,7 @@ func (o *GateUp) Name() string { return "gate_up" }
 func (o *GateUp) products() kernels.Op {
 	o.parts = [2]Part{{W: o.Gate, Out: o.Temp}, {W: o.Up, Out: o.Out}}
 	if o.IDs.IsNone() {
-		o.linear = Linear{X: o.X, Parts: o.parts[:], Prefill: o.Prefill}
+		o.linear = Linear{X: o.X, Parts: o.parts[:], Prefill: o.Prefill, Split: o.Split}
 		return &o.linear
 	}
 	o.experts = Experts{X: o.X, IDs: o.IDs, Parts: o.parts[:], Prefill: o.Prefill}

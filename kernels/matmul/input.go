@@ -29,6 +29,8 @@ type input struct {
 	x       kernels.Tensor
 	rounds  bool    // whether rows are rounded
 	packing packing // of all rows; zero if they are not packed
+	splits  bool    // whether rows are split for weights of plain floats (split.c)
+	splitAt int     // offset in scratch of the split rows
 	scratch []byte
 }
 
@@ -39,7 +41,10 @@ type packing struct {
 	split int // 0: elements in order; else a unit's even elements come first (PANEL_SPLIT)
 }
 
-const packRows = 16 // rows of a block
+const (
+	packRows  = 16 // rows of a block
+	splitStep = 32 // elements of a step of split rows
+)
 
 // packingOf returns the packing that a weight's panels need. Weights of floats need none.
 func packingOf(isa cpu.ISA, w *kernels.Weight) packing {
@@ -89,7 +94,7 @@ func paddedChunks(k int) int { return (chunks(k) + 15) &^ 15 }
 
 // plan prepares the input for x and returns how many bytes of scratch it needs.
 func (in *input) plan(c *cpu.Context, x kernels.Tensor, parts []Part) int {
-	in.x, in.rounds, in.packing = x, false, packing{}
+	in.x, in.rounds, in.packing, in.splits = x, false, packing{}, false
 	if c.Int8Activation {
 		for _, p := range parts {
 			in.rounds = in.rounds || !p.W.Float()
@@ -115,6 +120,24 @@ func (in *input) planPacked(c *cpu.Context, parts []Part) int {
 	for _, p := range parts {
 		if in.packing = packingOf(c.ISA, p.W); in.packing.unit > 0 {
 			return in.packing.bytes(in.x.Cols, in.x.Rows)
+		}
+	}
+	return 0
+}
+
+// planSplit, called after the other plans, which need size bytes of scratch, prepares the input to
+// split its rows if the processor multiplies split floats. It returns how many more bytes that
+// needs.
+func (in *input) planSplit(c *cpu.Context, size int, parts []Part) int {
+	if c.ISA != cpu.AMX || !hasSplit {
+		return 0
+	}
+	for _, p := range parts {
+		if p.W.Bits == 0 {
+			in.splits, in.splitAt = true, (size+63)&^63
+			steps := (in.x.Cols + splitStep - 1) / splitStep
+			blocks := (in.x.Rows + packRows - 1) / packRows
+			return in.splitAt - size + blocks*packRows*steps*splitStep*4
 		}
 	}
 	return 0
@@ -154,6 +177,8 @@ func (in *input) round(c *cpu.Context, from, to int) {
 func (in *input) multiply(c *cpu.Context, worker int, p *Part, expert, from, to int, r rows) {
 	int8s := in.rounds && !p.W.Float()
 	switch {
+	case in.splits && p.W.Bits == 0:
+		in.nativeSplit(c, worker, p, from, to)
 	case c.ISA != cpu.Generic:
 		in.nativeMultiply(c, worker, p, expert, from, to, r, int8s)
 	case int8s:

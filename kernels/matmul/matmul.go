@@ -8,9 +8,10 @@
 // elements (32 in groups of 32) add up to an exact integer, and one fused multiply-add applies the
 // scales of the weight and of the activations. Every instruction set gives the same bits, and so
 // does plain Go. Without Int8Activation, and always for plain and MXFP8 weights, products are
-// float32 and are summed in sixteen lanes.
+// float32 and are summed in sixteen lanes. Operators with Split multiply plain weights as sums of
+// two bfloat16, if the processor has a matrix unit for these (split.c).
 //
-// On both paths, the operations of an output element and their order depend only on K and on the
+// On all paths, the operations of an output element and their order depend only on K and on the
 // weight's format. So a row has the same bits in a batch of one and in a prompt of thousands,
 // although the loops differ: with few rows, packed weights are read directly; with many, a tile or
 // panel of the weight is unpacked once and shared.

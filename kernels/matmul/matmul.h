@@ -6,7 +6,14 @@
 
 #define MATMUL_CHUNK 64     // elements of a row of activations that share a scale
 #define MATMUL_PARAMS 8     // scales and sums per padded chunk of a rounded row (input.go)
-#define MATMUL_PACK_ROWS 16 // rows of activations in a block (int8_pack.h)
+#define MATMUL_PACK_ROWS 16 // rows of activations in a block (int8_pack.h, split.c)
+
+// What split.c multiplies at a time: elements of a step, rows of activations, and panels of 32 rows
+// of a weight. Its scratch memory holds a part of a panel and the sums of all these.
+#define MATMUL_SPLIT_STEP 32
+#define MATMUL_SPLIT_ROWS 512
+#define MATMUL_SPLIT_PANELS 8
+#define MATMUL_SPLIT_BYTES ((32 << 10) + MATMUL_SPLIT_ROWS * MATMUL_SPLIT_PANELS * 32 * 4)
 
 // How an instruction set multiplies packed weights (policy.h).
 struct matmul_policy {
@@ -100,6 +107,13 @@ void headroom_matmul_pack(const struct matmul_packing *p, int64_t k, int64_t cou
 void headroom_matmul(int isa, const struct matmul_shape *s, const void *data, const void *scales,
                      const void *biases, const float *x, const int8_t *q, const float *params,
                      const void *packed, void *room, const int32_t *list, float *out, void *tile);
+
+// Products of floats that are split into two bfloat16 (split.c). They need AMX.
+int headroom_matmul_has_split(void);
+void headroom_matmul_split_pack(const float *x, ptrdiff_t x_stride, int64_t rows, int64_t k,
+                                int64_t from, int64_t to, void *packed);
+void headroom_matmul_split(const struct matmul_shape *s, const void *data, const void *packed,
+                           float *out, void *scratch);
 
 // out = silu(gate) * out (gate.c).
 void headroom_matmul_gate(int isa, const float *gate, ptrdiff_t gate_stride, float *out,

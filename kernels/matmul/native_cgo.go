@@ -13,6 +13,10 @@ package matmul
 #cgo nocallback headroom_matmul_pack
 #cgo noescape headroom_matmul
 #cgo nocallback headroom_matmul
+#cgo noescape headroom_matmul_split_pack
+#cgo nocallback headroom_matmul_split_pack
+#cgo noescape headroom_matmul_split
+#cgo nocallback headroom_matmul_split
 #cgo noescape headroom_matmul_gate
 #cgo nocallback headroom_matmul_gate
 #include "matmul.h"
@@ -31,6 +35,7 @@ var (
 	_ = [1]int{}[C.MATMUL_CHUNK-chunk]
 	_ = [1]int{}[C.MATMUL_PARAMS-chunkParams]
 	_ = [1]int{}[C.MATMUL_PACK_ROWS-packRows]
+	_ = [1]int{}[C.MATMUL_SPLIT_STEP-splitStep]
 )
 
 // policies has the policy of every instruction set except Generic.
@@ -42,6 +47,9 @@ var policies = func() (all [cpu.NEON + 1]policy) {
 	}
 	return all
 }()
+
+// hasSplit reports whether this build can multiply split floats (split.c).
+var hasSplit = C.headroom_matmul_has_split() != 0
 
 func (p packing) c() C.struct_matmul_packing {
 	return C.struct_matmul_packing{unit: C.int64_t(p.unit), sums: C.int64_t(p.sums),
@@ -131,6 +139,22 @@ func (in *input) nativeMultiply(c *cpu.Context, worker int, p *Part, expert, fro
 		matrix(w.Scales, expert, w.N), matrix(w.Biases, expert, w.N), (*C.float)(in.x.Ptr()),
 		q, params, packed, room, (*C.int32_t)(unsafe.SliceData(r.list)), (*C.float)(p.Out.Ptr()),
 		cpu.Ptr(local))
+}
+
+// nativeSplitRows splits blocks [from, to) of all rows (split.c).
+func (in *input) nativeSplitRows(from, to int) {
+	C.headroom_matmul_split_pack((*C.float)(in.x.Ptr()), C.ptrdiff_t(in.x.Stride),
+		C.int64_t(in.x.Rows), C.int64_t(in.x.Cols), C.int64_t(from), C.int64_t(to),
+		cpu.Ptr(in.scratch[in.splitAt:]))
+}
+
+// nativeSplit computes columns [from, to) of p.Out from split rows (split.c).
+func (in *input) nativeSplit(c *cpu.Context, worker int, p *Part, from, to int) {
+	shape := C.struct_matmul_shape{k: C.int64_t(p.W.K), dtype: C.int64_t(p.W.Data.DType),
+		data_stride: byteStride(p.W.Data), from: C.int64_t(from), to: C.int64_t(to),
+		count: C.int64_t(in.x.Rows), out_stride: C.int64_t(p.Out.Stride)}
+	C.headroom_matmul_split(&shape, p.W.Data.Ptr(), cpu.Ptr(in.scratch[in.splitAt:]),
+		(*C.float)(p.Out.Ptr()), cpu.Ptr(c.Local(worker, C.MATMUL_SPLIT_BYTES)))
 }
 
 func (o *GateUp) nativeGate(isa cpu.ISA, from, to int) {

@@ -21,6 +21,16 @@ func (in *input) nativeMultiply(*cpu.Context, int, *Part, int, int, int, rows, b
 	panic("matmul: native kernels in a build without cgo")
 }
 
+const hasSplit = false
+
+func (in *input) nativeSplitRows(int, int) {
+	panic("matmul: native kernels in a build without cgo")
+}
+
+func (in *input) nativeSplit(*cpu.Context, int, *Part, int, int) {
+	panic("matmul: native kernels in a build without cgo")
+}
+
 func (o *GateUp) nativeGate(cpu.ISA, int, int) {
 	panic("matmul: native kernels in a build without cgo")
 }
