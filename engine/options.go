@@ -43,7 +43,7 @@ type Options struct {
 
 	ContextTokens  int   // longest sequence; 0: as long as the model and memory allow
 	MaxSequences   int   // sequences that run at once; 0: 8
-	ChunkTokens    int   // maximum number of prompt tokens in one pass; 0: 512
+	ChunkTokens    int   // maximum number of prompt tokens in one pass; 0: 512, for vectors 1,024
 	QueueRequests  int   // requests that may wait; 0: 64
 	AvailableBytes int64 // memory that the model may use; 0: ask the system
 

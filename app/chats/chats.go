@@ -90,7 +90,9 @@ type Figures struct {
 	PromptTokens      int     `json:"promptTokens"`
 	CachedTokens      int     `json:"cachedTokens"`
 	AnswerTokens      int     `json:"answerTokens"`
-	Estimated         bool    `json:"estimated"` // the page counted the tokens as they arrived
+	DraftTokens       int     `json:"draftTokens"`    // proposed ahead
+	AcceptedTokens    int     `json:"acceptedTokens"` // of these, the ones that the model chose
+	Estimated         bool    `json:"estimated"`      // the page counted the tokens as they arrived
 	TokensPerSecond   float64 `json:"tokensPerSecond"`
 	FirstTokenSeconds float64 `json:"firstTokenSeconds"`
 }

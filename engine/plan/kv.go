@@ -56,7 +56,7 @@ func (p *Plan) sizeKV() {
 	rest := max(0, context-start)
 	tokens := max(rest, min(rest*min(p.MaxSequences, 2), affordable))
 	if p.Spec.Vectors != nil {
-		tokens = max(rest, min(p.vectorTokens(rest), affordable))
+		tokens = max(rest, min(p.vectorPageTokens(rest), affordable))
 	}
 	if p.PageSizes.Rest == 0 { // every layer has a ring, so pages need no memory
 		tokens = context * p.MaxSequences

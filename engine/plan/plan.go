@@ -41,7 +41,7 @@ type Options struct {
 	MaxKVTokens    int    // maximum number of tokens that an attention layer keeps; 0: all
 	ContextTokens  int    // longest sequence; 0: as long as the model and memory allow
 	MaxSequences   int    // sequences that run at once; 0: 8
-	ChunkTokens    int    // maximum number of prompt tokens in one pass; 0: 512
+	ChunkTokens    int    // maximum number of prompt tokens in one pass; 0: 512, for vectors 1,024
 	KeptStates     int    // recurrent states kept for later prompts; 0: as memory allows
 	NoPrefixCache  bool   // disables the prefix cache
 	DraftTokens    int    // proposed tokens that a pass verifies; 0: none

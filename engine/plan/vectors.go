@@ -9,8 +9,13 @@ import (
 	"headroom/engine/problem"
 )
 
-// vectorSequences is the number of texts that run at once, unless another one is requested.
-const vectorSequences = 64
+const (
+	// vectorSequences is the number of texts that run at once, unless another one is requested.
+	vectorSequences = 64
+	// vectorTokens is the number of tokens of a pass, unless another one is requested. With fewer,
+	// reading and packing weights takes more of the time (kernels/matmul/split.c).
+	vectorTokens = 1024
+)
 
 // planVectors changes the defaults for a model that computes vectors. o are the requested options.
 func (p *Plan) planVectors(spec models.Spec, o Options) (err error) {
@@ -25,6 +30,9 @@ func (p *Plan) planVectors(spec models.Spec, o Options) (err error) {
 		}
 	}
 	p.MaxKVTokens, p.NoPrefixCache = 0, true
+	if o.ChunkTokens <= 0 {
+		p.ChunkTokens = max(p.ChunkTokens, vectorTokens)
+	}
 	if spec.Vectors.Whole {
 		longest := spec.ContextTokens
 		if o.ContextTokens > 0 {
@@ -35,8 +43,8 @@ func (p *Plan) planVectors(spec models.Spec, o Options) (err error) {
 	return nil
 }
 
-// vectorTokens returns how many tokens the pages of texts that run at once hold, the longest of
+// vectorPageTokens returns how many tokens the pages of texts that run at once hold, the longest of
 // which has the given length.
-func (p *Plan) vectorTokens(longest int) int {
+func (p *Plan) vectorPageTokens(longest int) int {
 	return longest + p.ChunkTokens + p.MaxSequences*cache.PageTokens
 }

@@ -335,6 +335,14 @@ test('the keyboard changes pages', async () => {
   expect(byId('state')).toMatch(/^Ready/);
 });
 
+test('an answer that was decoded ahead says how many drafts were accepted', async () => {
+  await open();
+  press('2', { metaKey: true });
+  await type('What is 12 - 5?');
+  await pass(3000);
+  expect(byId('stats')).toMatch(/reused\s?3 of 4 drafts accepted\s?first token in/);
+});
+
 test('a conversation shows prefill progress, answer and statistics, and is saved', async () => {
   await open();
   press('2', { metaKey: true });

@@ -87,10 +87,11 @@ def headroom(s, all_texts, size=250):
     return time.perf_counter() - begun, np.array(vectors)
 
 
-def measure(name, program, rounds):
+def measure(name, program, rounds, float32):
     with tempfile.TemporaryDirectory() as folder:
         make(name, folder)
-        model = SentenceTransformer(folder, device="cpu")
+        options = {"dtype": torch.float32} if float32 else {}
+        model = SentenceTransformer(folder, device="cpu", model_kwargs=options)
         all_texts = texts(model)
         tokens = sum(map(len, model.tokenizer(all_texts)["input_ids"]))
         trial = {b: reference(model, all_texts[:200], b)[0] for b in (16, 32, 64, 128)}
@@ -116,12 +117,15 @@ def main():
     p.add_argument("--shapes", default="")
     p.add_argument("--threads", type=int, default=torch.get_num_threads())
     p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--float32", action="store_true",
+                   help="sentence-transformers computes in float32, as Headroom does, whatever "
+                        "type the weights have")
     p.add_argument("--headroom", default=str(ROOT / "bin/headroom"))
     o = p.parse_args()
     torch.set_num_threads(o.threads)
     print(f"torch {torch.__version__}, {o.threads} threads each; seconds of the best round")
     for name in o.shapes.replace(",", " ").split() or SHAPES:
-        measure(name, o.headroom, o.rounds)
+        measure(name, o.headroom, o.rounds, o.float32)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,10 @@ export const answerStats = {
   reused: (cachedTokens: Text, promptTokens: Text) =>
     `${cachedTokens} of ${promptTokens} prompt tokens reused`,
   reusedHelp: 'Prompt tokens reused from the cache; counted by the engine.',
+  drafts: (accepted: Text, drafts: Text) => `${accepted} of ${drafts} drafts accepted`,
+  draftsHelp:
+    'Tokens that were proposed ahead, and how many of them the model chose, too. They save time ' +
+    'and change nothing in the answer.',
   firstToken: (duration: Text) => `first token in ${duration}`,
   firstTokenHelp: 'From sending to the first token; measured on this page.',
 };

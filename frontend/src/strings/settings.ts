@@ -148,8 +148,8 @@ export const keysCard = {
   question: (name: Text) => `Remove the key ${name}?`,
   consequences: 'Apps that send it get no answers any more, and their running requests end.',
   lastConsequences:
-    'It is the last key. Its running requests end, and programs on this computer need no key any ' +
-    'more. Other computers get no answers.',
+    'It is the last key. Its running requests end. If only this computer can reach the server, ' +
+    'programs on it need no key any more; otherwise nobody gets answers.',
   removeNow: 'Remove',
 };
 

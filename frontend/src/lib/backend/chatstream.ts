@@ -28,7 +28,11 @@ interface Chunk {
     prompt_tokens?: number;
     completion_tokens?: number;
     prompt_tokens_details?: { cached_tokens?: number } | null;
-    completion_tokens_details?: { reasoning_tokens?: number } | null;
+    completion_tokens_details?: {
+      reasoning_tokens?: number;
+      accepted_prediction_tokens?: number;
+      rejected_prediction_tokens?: number;
+    } | null;
     timings?: { decode_tokens_per_second?: number } | null;
   } | null;
   error?: unknown;
@@ -94,11 +98,15 @@ function prefill(comment: string): ChatEvent[] {
 }
 
 function usage(wire: NonNullable<Chunk['usage']>): ChatUsage {
+  const acceptedTokens = wire.completion_tokens_details?.accepted_prediction_tokens ?? 0;
+  const rejectedTokens = wire.completion_tokens_details?.rejected_prediction_tokens ?? 0;
   return {
     promptTokens: wire.prompt_tokens ?? 0,
     cachedTokens: wire.prompt_tokens_details?.cached_tokens ?? 0,
     completionTokens: wire.completion_tokens ?? 0,
     reasoningTokens: wire.completion_tokens_details?.reasoning_tokens ?? null,
+    draftTokens: acceptedTokens + rejectedTokens,
+    acceptedTokens,
     tokensPerSecond: wire.timings?.decode_tokens_per_second ?? null,
   };
 }

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 3779301b67447cd692112a2f95842c70055069e0852a38e59b400721b7f6c072
+// SHA-256 of openapi.json: 3dd5459ae1503a6d208f36bb3050f629a4175845d7a6850ebf09ec749901463d
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -177,8 +177,10 @@ export interface ChatsFault {
 }
 
 export interface ChatsFigures {
+  acceptedTokens: number;
   answerTokens: number;
   cachedTokens: number;
+  draftTokens: number;
   estimated: boolean;
   firstTokenSeconds: number;
   promptTokens: number;

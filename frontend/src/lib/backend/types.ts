@@ -119,6 +119,9 @@ export interface ChatUsage {
   completionTokens: number;
   /** The reasoning tokens among completionTokens; null when the server does not count them. */
   reasoningTokens: number | null;
+  /** The tokens that were proposed ahead, and how many of them the model chose, too. */
+  draftTokens: number;
+  acceptedTokens: number;
   /** Measured by the engine; 0 for a single token, null when the server does not report it. */
   tokensPerSecond: number | null;
 }

@@ -86,6 +86,8 @@ export class Answer {
       promptTokens: this.#usage?.promptTokens ?? 0,
       cachedTokens: this.#usage?.cachedTokens ?? 0,
       answerTokens,
+      draftTokens: this.#usage?.draftTokens ?? 0,
+      acceptedTokens: this.#usage?.acceptedTokens ?? 0,
       estimated: this.#usage === null,
       // Arrival times count only until the engine reports its speed, since pieces may come all at
       // once. The first token ends the prefill; the rest was decoded after it.

@@ -24,6 +24,8 @@ test("conversations in this browser's storage are read unchanged", () => {
       promptTokens: 9,
       cachedTokens: 4,
       answerTokens: 3,
+      draftTokens: 2,
+      acceptedTokens: 1,
       estimated: false,
       tokensPerSecond: 50,
       firstTokenSeconds: 0.1,

@@ -12,6 +12,9 @@ export interface AnswerStats {
   promptTokens: number;
   cachedTokens: number;
   answerTokens: number;
+  /** The tokens that were proposed ahead, and how many of them the model chose, too. */
+  draftTokens: number;
+  acceptedTokens: number;
   /** True when the tokens were counted by their arrival, because no usage came. */
   estimated: boolean;
   tokensPerSecond: number;
@@ -202,6 +205,8 @@ function statsFrom(raw: unknown): AnswerStats | null {
     promptTokens: numberOr(raw.promptTokens, 0),
     cachedTokens: numberOr(raw.cachedTokens, 0),
     answerTokens: numberOr(raw.answerTokens, 0),
+    draftTokens: numberOr(raw.draftTokens, 0),
+    acceptedTokens: numberOr(raw.acceptedTokens, 0),
     estimated: raw.estimated === true,
     tokensPerSecond: numberOr(raw.tokensPerSecond, 0),
     firstTokenSeconds: numberOr(raw.firstTokenSeconds, 0),

@@ -39,6 +39,10 @@ export function* answerTo(request: ChatRequest, prefillTokens: number): Generato
       promptTokens,
       cachedTokens,
       completionTokens: generated.length,
+      // It decodes ahead where it calculates.
+      ...(calculation.test(question)
+        ? { draftTokens: 4, acceptedTokens: 3 }
+        : { draftTokens: 0, acceptedTokens: 0 }),
       reasoningTokens: generated.filter(({ type }) => type === 'reasoning').length,
       tokensPerSecond: null,
     },
@@ -55,8 +59,10 @@ function tokensOf(question: string, thinking: boolean): Token[] {
   ];
 }
 
+const calculation = /(\d+) - (\d+)/;
+
 function replyTo(question: string): { reasoning: string; content: string } {
-  const [, from, less] = /(\d+) - (\d+)/.exec(question) ?? [];
+  const [, from, less] = calculation.exec(question) ?? [];
   if (from && less) {
     const difference = Number(from) - Number(less);
     return {

@@ -126,12 +126,16 @@ function dataLine(document: object): string {
   return `data: ${JSON.stringify(document)}\n\n`;
 }
 
-function wireUsage({ promptTokens, cachedTokens, completionTokens, reasoningTokens }: ChatUsage) {
+function wireUsage(usage: ChatUsage) {
   return {
-    prompt_tokens: promptTokens,
-    completion_tokens: completionTokens,
-    prompt_tokens_details: { cached_tokens: cachedTokens },
-    completion_tokens_details: { reasoning_tokens: reasoningTokens },
+    prompt_tokens: usage.promptTokens,
+    completion_tokens: usage.completionTokens,
+    prompt_tokens_details: { cached_tokens: usage.cachedTokens },
+    completion_tokens_details: {
+      reasoning_tokens: usage.reasoningTokens,
+      accepted_prediction_tokens: usage.acceptedTokens,
+      rejected_prediction_tokens: usage.draftTokens - usage.acceptedTokens,
+    },
   };
 }
 
