@@ -65,6 +65,7 @@ type channelSplitter struct {
 	tools   *Tools   // nil: no calls are allowed
 	schemas map[string]schema
 
+	form     bool // content has a form: tags in it are content
 	inHeader bool
 	started  bool // the header follows the start tag, and begins with a role
 	opened   bool // another header has begun
@@ -98,6 +99,8 @@ func newChannelSplitter(format *channelFormat, prompt string, tools *Tools) *cha
 	}
 	return s
 }
+
+func (s *channelSplitter) hasForm(Opening) { s.form = true }
 
 func (s *channelSplitter) InReasoning() bool { return !s.inHeader && s.kind == Reasoning }
 
@@ -139,6 +142,11 @@ func (s *channelSplitter) advance(out *[]Piece) bool {
 		return s.advanceHeader(out)
 	}
 	held := s.held.text
+	if s.form && s.kind == Content {
+		s.emit(out, s.kind, held)
+		s.cut(len(held))
+		return false
+	}
 	at, tag := s.head.findTag(held, s.tags...)
 	s.emit(out, s.kind, held[:at])
 	switch {

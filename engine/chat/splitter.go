@@ -20,7 +20,8 @@ import (
 //   - if the request offers no tools, a tag that no call follows is content, unless it is a control
 //     token: somebody may ask about tags
 //
-// All other text is unchanged. The result depends on the text alone, not on its pieces.
+// If content has a form (HasForm), tags in it are content, too. All other text is unchanged. The
+// result depends on the text alone, not on its pieces.
 
 // Kind is the kind of a piece of generated text.
 type Kind uint8
@@ -65,6 +66,8 @@ type splitter interface {
 	// EndsWithCall reports whether the text so far ends with a complete call, after which only
 	// white space and tags may follow.
 	EndsWithCall() bool
+	// hasForm says that content has a form; see HasForm.
+	hasForm(o Opening)
 }
 
 // NewSplitter returns a Splitter for the answer to a prompt that the template rendered. offered
@@ -76,6 +79,11 @@ func (t *Template) NewSplitter(prompt string, offered []json.RawMessage) *Splitt
 	}
 	return &Splitter{splitter: newTagSplitter(t.reasoning, t.tools, prompt, t.Tools(offered))}
 }
+
+// HasForm says that the content of the answer has a form, before which may come what o says. Once
+// content has begun, all text is content: what looks like a tag is none, since the form demands it.
+// Call it before Add.
+func (s *Splitter) HasForm(o Opening) { s.hasForm(o) }
 
 // RefuseCalls makes all calls Broken.
 func (s *Splitter) RefuseCalls() { s.noCalls = true }
@@ -109,6 +117,7 @@ type tagSplitter struct {
 	fresh     bool        // no content since the start, a call or a block of reasoning
 	called    bool        // the text ends with a complete call
 	trim      string      // characters to drop if they come next
+	form      *contentForm
 
 	// held is, outside of calls, text that may be part of a tag or of the white space around one.
 	// In a call, it is the text after the opening tag or after the call before.
@@ -121,6 +130,13 @@ type tagSplitter struct {
 	lead   string // the opening tag and the white space before it
 	inner  bool   // the tag is format.inner
 	reader callReader
+}
+
+// contentForm is the form of the content that is to come; nil: none.
+type contentForm struct {
+	open  string   // begins reasoning in its place; "": nothing does
+	calls []string // begin calls in its place
+	begun bool     // all text is content
 }
 
 const lineBreaks = "\r\n"
@@ -186,7 +202,7 @@ func (s *tagSplitter) Close(cutOff bool) []Piece {
 		}
 	}
 	n := len(s.held.text)
-	if cutOff && n-s.seen >= minPartial {
+	if s.form == nil && cutOff && n-s.seen >= minPartial {
 		n, s.called = s.seen, false
 	}
 	s.emit(&out, s.held.text[:n])
@@ -243,6 +259,9 @@ func (s *tagSplitter) advance(out *[]Piece) bool {
 			s.trim = ""
 		}
 	}
+	if s.form != nil && s.kind == Content {
+		return s.advanceForm(out)
+	}
 	held := s.held.text
 	if s.fresh && s.tools != nil && s.format.bare {
 		if at := skipSpaces(held, s.blank); at < len(held) && held[at] == '{' {
@@ -286,9 +305,50 @@ func (s *tagSplitter) advance(out *[]Piece) bool {
 			s.trim, s.fresh = lineBreaks, true
 		}
 		s.kind = Content
+		if s.form != nil {
+			s.form.open = ""
+		}
 	}
 	s.start = false
 	s.cut(at + len(tag))
+	return true
+}
+
+func (s *tagSplitter) hasForm(o Opening) {
+	s.form = &contentForm{calls: o.Calls}
+	if o.Open != "" {
+		s.form.open = s.reasoning.open
+	}
+}
+
+// advanceForm handles text outside of reasoning if the content has a form.
+func (s *tagSplitter) advanceForm(out *[]Piece) bool {
+	held := s.held.text
+	if s.form.begun {
+		s.emit(out, held)
+		s.cut(len(held))
+		return false
+	}
+	at := 0
+	if len(s.form.calls) > 0 { // white space may come before a call
+		at = skipSpaces(held, 0)
+	}
+	for i, tag := range append(s.form.calls[:len(s.form.calls):len(s.form.calls)], s.form.open) {
+		switch opens := i == len(s.form.calls); {
+		case tag == "":
+		case strings.HasPrefix(held[at:], tag) && opens:
+			s.kind, s.trim, s.start, s.fresh = Reasoning, lineBreaks, false, false
+			s.cut(at + len(tag))
+			return true
+		case strings.HasPrefix(held[at:], tag):
+			s.form = nil
+			s.beginCall(0, at+len(tag), tag)
+			return true
+		case strings.HasPrefix(tag, held[at:]):
+			return false
+		}
+	}
+	s.form.begun = true
 	return true
 }
 

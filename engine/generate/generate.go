@@ -116,6 +116,9 @@ func (r *Request) EncodeAnswers(ctx context.Context, m Model, contextTokens, n i
 			if r.NoCalls {
 				split.RefuseCalls()
 			}
+			if o := r.Output; o != nil && o.Kind.OfContent() {
+				split.HasForm(chat.Opening{Open: o.Before.Open, Calls: o.Before.Calls})
+			}
 			splits = append(splits, split)
 		}
 	}

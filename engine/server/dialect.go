@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"headroom/engine"
@@ -68,6 +69,8 @@ type Resources struct {
 	priority int        // of the request
 	record   *record
 	count    func(engine.Usage) // counts prompt tokens in the metrics
+
+	vectorRequests *atomic.Int64 // of the server; see Embed
 }
 
 // Texts returns the tokenizer and the chat template of the model that a request names, and its ID.

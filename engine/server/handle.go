@@ -113,6 +113,7 @@ func (s *Server) answer(r *http.Request, route Route) (d *document, err error) {
 func (s *Server) resources(r *http.Request) Resources {
 	return Resources{Models: s.modelsFor(r), Defaults: s.defaults, pull: s.pullFor(r),
 		delete: s.deleteFor(r), priority: priorityOf(r, 0), record: recordOf(r),
+		vectorRequests: &s.vectors,
 		count: func(u engine.Usage) {
 			s.metrics.generation(u, 0, engine.Timing{})
 		}}

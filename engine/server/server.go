@@ -43,6 +43,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"headroom/engine"
@@ -176,6 +177,7 @@ type Server struct {
 	metrics      *metrics
 	maxBodyBytes int64
 	keepAlive    time.Duration
+	vectors      atomic.Int64 // requests for vectors that are answered or wait
 	writeTimeout time.Duration
 	routes       *http.ServeMux
 	byPattern    map[string]Dialect

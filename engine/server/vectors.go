@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"headroom/engine"
 	"headroom/engine/generate"
@@ -18,6 +20,13 @@ import (
 // maxTextsAhead is how many texts of a request the engine has at once. Short ones fill two passes,
 // so that the engine need not wait for the next ones, and others still find places.
 const maxTextsAhead = 64
+
+const (
+	// maxVectorRequests is how many requests for vectors are answered or wait at once.
+	maxVectorRequests = 256
+	// placePoll is after what time a request asks for a place again that has none.
+	placePoll = 5 * time.Millisecond
+)
 
 // The memory of the vectors of a request: as JSON, a number takes about 12 bytes, and 8 more before
 // that.
@@ -141,8 +150,14 @@ func (r Resources) Embed(ctx context.Context, m Model, texts [][]int32,
 				len(texts), info.Dimensions, need, maxVectorBytes/bytesPerNumber),
 			"Send fewer texts at once.")
 	}
-	e := &embedding{m: m, texts: texts, priority: r.priority,
+	e := &embedding{m: m, texts: texts, priority: r.priority, requests: r.vectorRequests,
 		vectors: make([][]float32, len(texts))}
+	defer e.requests.Add(-1)
+	if n := e.requests.Add(1); n > maxVectorRequests {
+		return nil, 0, problem.New(problem.Busy, "Too many requests for vectors are waiting",
+			fmt.Sprintf("%d are waiting, the limit is %d", n-1, maxVectorRequests),
+			"Try again later, or send more texts in each request.")
+	}
 	defer e.cancel()
 	err = e.run(ctx)
 	if r.record != nil {
@@ -193,6 +208,7 @@ type embedding struct {
 	m        Model
 	id       string
 	priority int
+	requests *atomic.Int64 // requests for vectors at the server, this one included
 	texts    [][]int32
 	vectors  [][]float32
 	running  []*engine.Stream // in the order of the texts, those before done are nil
@@ -203,7 +219,7 @@ type embedding struct {
 func (e *embedding) run(ctx context.Context) error {
 	e.id = generate.NewID("embd-")
 	for e.done < len(e.texts) {
-		if err := e.submit(); err != nil {
+		if err := e.submit(ctx); err != nil {
 			return err
 		}
 		if err := e.next(ctx); err != nil {
@@ -213,21 +229,32 @@ func (e *embedding) run(ctx context.Context) error {
 	return nil
 }
 
-// submit submits further texts. If the engine has no place, it waits until one of those that it
-// has is done.
-func (e *embedding) submit() error {
-	for len(e.running) < min(e.done+maxTextsAhead, len(e.texts)) {
+// submit submits further texts, fewer if other requests want places, too. It returns when it has
+// submitted one or more that are not done.
+func (e *embedding) submit(ctx context.Context) error {
+	for {
+		ahead := max(1, maxTextsAhead/int(e.requests.Load()))
+		if len(e.running) >= min(e.done+ahead, len(e.texts)) {
+			return nil
+		}
 		stream, err := e.m.Engine.Submit(engine.Request{ID: generate.NewID(e.id + "-"),
 			Prompt: e.texts[len(e.running)], Embed: true, Priority: e.priority})
 		if err != nil {
-			if problem.From(err).Code == problem.Busy && len(e.running) > e.done {
+			if problem.From(err).Code != problem.Busy {
+				return err
+			}
+			if len(e.running) > e.done {
 				return nil
 			}
-			return err
+			select { // those of others are done soon
+			case <-time.After(placePoll):
+				continue
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
 		e.running = append(e.running, stream)
 	}
-	return nil
 }
 
 // errNoVector is the error of an engine that ends a text without a vector.

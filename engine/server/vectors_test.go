@@ -164,6 +164,38 @@ func TestManyEmbeddings(t *testing.T) {
 	}
 }
 
+// TestEmbeddingsWait sends a request while those of others have all places. It waits, until its
+// client goes away.
+func TestEmbeddingsWait(t *testing.T) {
+	e := embedder(modelfile.Embed)
+	var calls atomic.Int64
+	e.place = func() error {
+		if calls.Add(1) < 5 {
+			return problem.New(problem.Busy, "The queue is full", "", "")
+		}
+		return nil
+	}
+	s := start(t, e, server.Options{})
+	if status, _, body := post(t, s.URL+"/v1/embeddings", `{"input": [[1], [2]]}`); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	e.place = func() error {
+		if calls.Add(-1) < 0 {
+			cancel()
+		}
+		return problem.New(problem.Busy, "The queue is full", "", "")
+	}
+	q, err := http.NewRequestWithContext(ctx, "POST", s.URL+"/v1/embeddings",
+		strings.NewReader(`{"input": [[1]]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := http.DefaultClient.Do(q); err == nil {
+		t.Error("a request without a place is answered")
+	}
+}
+
 // TestEmbeddingsCancelled checks that a client that goes away ends all of its texts.
 func TestEmbeddingsCancelled(t *testing.T) {
 	e := embedder(modelfile.Embed)

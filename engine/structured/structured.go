@@ -39,6 +39,9 @@ const (
 	Free       Kind = ""            // any text
 )
 
+// OfContent reports whether it is a form of content.
+func (k Kind) OfContent() bool { return k != Free && k != Calls }
+
 // Output is the form that a request demands of its answer.
 type Output struct {
 	Kind   Kind
