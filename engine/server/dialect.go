@@ -116,6 +116,9 @@ type Call struct {
 	OneCall bool
 	// Renderer returns the Renderer for the answer.
 	Renderer func(generate.Head) Renderer
+	// Begun is called once, before anything else, with the name of the request's API key, or "" if
+	// it has none. It may be nil.
+	Begun func(key string)
 	// Cancellable gets a function that cancels the generation, which then fails. It may be called
 	// at any time. nil: only the client cancels it, by disconnecting.
 	Cancellable func(cancel func())
