@@ -110,8 +110,8 @@ func variables() kong.Vars {
 	return kong.Vars{"version": "headroom " + version.Version, "shapes": shapeNames()}
 }
 
-// usage returns the text of a usage error. The empty choice is the default of a flag, and kong lists
-// it with those that a person may give.
+// usage returns the text of a usage error. The empty choice is the default of a flag, and kong
+// lists it with those that a person may give.
 func usage(err error) string {
 	const list = "must be one of "
 	return strings.Replace(err.Error(), list+`"",`, list, 1)

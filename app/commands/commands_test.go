@@ -197,10 +197,6 @@ func TestRefusals(t *testing.T) {
 			`--speculate: expected "auto", "off", "lookup" or "mtp", got "x"` + "\n"}},
 		{"no such device", []string{"serve", "--device", "x"}, 2,
 			[]string{`--device must be one of "cpu","metal","sim","nv" but got "x"`}},
-		{"no such format", []string{"serve", "--kv-format", "x"}, 2, []string{
-			`--kv-format must be one of "f16","bf16","f32","affine","q8_0","q4_0" but got "x"`}},
-		{"no such state", []string{"serve", "--state-format", "x"}, 2,
-			[]string{`--state-format must be one of "f32","bf16","int8" but got "x"`}},
 		{"no such level", []string{"serve", "--log-level", "x"}, 2,
 			[]string{`--log-level must be one of "debug","info","warn","error" but got "x"`}},
 		{"no prompt", []string{"run"}, 2, []string{"model-and-prompt", "Try: headroom run --help"}},

@@ -54,7 +54,8 @@ func TestKeys(t *testing.T) {
 	k, text := add(t, s, " laptop ", Limits{Models: []string{"b", "a", "b"}, Priority: Batch})
 	_, second := add(t, other, "Phone", Limits{})
 	if len(text) != len(guard.KeyPrefix)+43 ||
-		guard.RedactKeys("a "+text+"/b") != "a [API key]/b" || text == second || k.Name != "laptop" ||
+		guard.RedactKeys("a "+text+"/b") != "a [API key]/b" ||
+		text == second || k.Name != "laptop" ||
 		!strings.HasPrefix(k.Hash, k.ID) {
 		t.Errorf("made %+v with the text %q", k, text)
 	}

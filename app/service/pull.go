@@ -83,7 +83,8 @@ func (p *puller) pull(ctx context.Context, name string, report func(server.Progr
 	return nil
 }
 
-// join starts a job, or finds it if it runs already, and returns its ID. The caller calls leave once.
+// join starts a job, or finds it if it runs already, and returns its ID. The caller calls leave
+// once.
 func (p *puller) join(spec jobs.Spec) (id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

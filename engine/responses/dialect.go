@@ -56,7 +56,9 @@ func (d *Dialect) parse(body []byte) (*server.Call, error) {
 		},
 		Cancellable: func(cancel func()) { d.store.cancellable(id, cancel) },
 		Ended:       func() { d.store.end(id) },
-		Renderer:    func(h generate.Head) server.Renderer { return newRenderer(h, r, d.store) }}, nil
+		Renderer: func(h generate.Head) server.Renderer {
+			return newRenderer(h, r, d.store)
+		}}, nil
 }
 
 // countTokens answers with the number of tokens of a prompt, which may be longer than the context.

@@ -94,8 +94,8 @@ func (s *Store) Forget() {
 	s.clear()
 }
 
-// begin adds a response whose request has been read, for an API key with a name. It copies the items
-// of the input.
+// begin adds a response whose request has been read, for an API key with a name. It copies the
+// items of the input.
 func (s *Store) begin(id, key string, r *Request) {
 	if s == nil {
 		return

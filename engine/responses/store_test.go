@@ -70,8 +70,8 @@ func TestStoreLimit(t *testing.T) {
 	}
 }
 
-// TestStoreShares: an API key that stores much loses its own responses, not those of others. Two that
-// store much get a half each.
+// TestStoreShares: an API key that stores much loses its own responses, not those of others. Two
+// that store much get a half each.
 func TestStoreShares(t *testing.T) {
 	s := NewStore()
 	s.limit = 100 << 10

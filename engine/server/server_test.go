@@ -89,7 +89,8 @@ func TestSpeculation(t *testing.T) {
 	}
 }
 
-// TestPredictionUsage: the usage of a chat with a prediction has its tokens, even if none was tried.
+// TestPredictionUsage: the usage of a chat with a prediction has its tokens, even if none was
+// tried.
 func TestPredictionUsage(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) { s.done(engine.FinishStop, nil) })
 	s := start(t, e, server.Options{})

@@ -87,8 +87,8 @@ func TestWaitingStream(t *testing.T) {
 	}
 }
 
-// TestWaitingSigns: a stream that waits for its model gets its dialect's own sign of life every 5 s,
-// then the answer, or the error as an event.
+// TestWaitingSigns: a stream that waits for its model gets its dialect's own sign of life every
+// 5 s, then the answer, or the error as an event.
 func TestWaitingSigns(t *testing.T) {
 	const comment = ": waiting for the model\n\n"
 	for _, c := range []struct{ path, body, sign, begin, failed string }{
@@ -103,7 +103,8 @@ func TestWaitingSigns(t *testing.T) {
 			`{"model"`, `{"error"`},
 		{"/api/generate", `{"model":"demo"}`, "", `{"model"`, `{"error"`}, // one document
 	} {
-		for _, err := range []error{nil, problem.New(problem.DoesNotFit, "It does not fit", "", "")} {
+		full := problem.New(problem.DoesNotFit, "It does not fit", "", "")
+		for _, err := range []error{nil, full} {
 			synctest.Test(t, func(t *testing.T) {
 				e := newFakeEngine(func(s *fakeStream) { s.say("late"); s.done("stop", nil) })
 				m := &slowModels{fakeModels: fakeModels{engine: e}, ready: make(chan struct{})}
