@@ -24,6 +24,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -92,7 +93,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 		return exited // --help or --version have been printed
 	}
 	if err != nil {
-		fmt.Fprintf(errOut, "headroom: %v\nTry: %s --help\n", err, nearest(err))
+		fmt.Fprintf(errOut, "headroom: %s\nTry: %s --help\n", usage(err), nearest(err))
 		return int(exitUsage)
 	}
 	kept := cli.startLog(errOut, parsed.Command())
@@ -107,6 +108,13 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 // variables returns the values of the variables in the help of the flags.
 func variables() kong.Vars {
 	return kong.Vars{"version": "headroom " + version.Version, "shapes": shapeNames()}
+}
+
+// usage returns the text of a usage error. The empty choice is the default of a flag, and kong
+// lists it with those that a person may give.
+func usage(err error) string {
+	const list = "must be one of "
+	return strings.Replace(err.Error(), list+`"",`, list, 1)
 }
 
 // nearest returns the command that the arguments name, as far as they do: "headroom cache move".

@@ -195,6 +195,10 @@ func TestRefusals(t *testing.T) {
 			[]string{"--prompt-cache-size is -1, expected 0 or more"}},
 		{"no such way to decode ahead", []string{"serve", "--speculate", "x"}, 2, []string{
 			`--speculate: expected "auto", "off", "lookup" or "mtp", got "x"` + "\n"}},
+		{"no such device", []string{"serve", "--device", "x"}, 2,
+			[]string{`--device must be one of "cpu","metal","sim","nv" but got "x"`}},
+		{"no such level", []string{"serve", "--log-level", "x"}, 2,
+			[]string{`--log-level must be one of "debug","info","warn","error" but got "x"`}},
 		{"no prompt", []string{"run"}, 2, []string{"model-and-prompt", "Try: headroom run --help"}},
 		{"no folder", []string{"cache", "move"}, 2,
 			[]string{"<dir>", "Try: headroom cache move --help"}},

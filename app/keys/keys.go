@@ -98,14 +98,11 @@ func Open(dir string) (*Store, error) {
 	return s, s.load()
 }
 
-// prefix begins the text of every key, so that people and scanners recognize it.
-const prefix = "hr-"
-
 // newKey returns the text of a random key.
 func newKey() string {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails; see crypto/rand
-	return prefix + base64.RawURLEncoding.EncodeToString(b[:])
+	return guard.KeyPrefix + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
 // idDigits is the length of an ID. Of a thousand keys, two have the same with a chance of 2^-45.

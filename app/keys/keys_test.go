@@ -53,7 +53,9 @@ func TestKeys(t *testing.T) {
 	}
 	k, text := add(t, s, " laptop ", Limits{Models: []string{"b", "a", "b"}, Priority: Batch})
 	_, second := add(t, other, "Phone", Limits{})
-	if len(text) != len(prefix)+43 || text == second || k.Name != "laptop" ||
+	if len(text) != len(guard.KeyPrefix)+43 ||
+		guard.RedactKeys("a "+text+"/b") != "a [API key]/b" ||
+		text == second || k.Name != "laptop" ||
 		!strings.HasPrefix(k.Hash, k.ID) {
 		t.Errorf("made %+v with the text %q", k, text)
 	}
@@ -78,7 +80,7 @@ func TestKeys(t *testing.T) {
 		data, err := os.ReadFile(path)
 		info, _ := os.Stat(path)
 		if err != nil || bytes.Contains(data, []byte(text)) ||
-			bytes.Contains(data, []byte(strings.TrimPrefix(text, prefix))) ||
+			bytes.Contains(data, []byte(strings.TrimPrefix(text, guard.KeyPrefix))) ||
 			info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has the key, or mode %v; %v", path, info.Mode(), err)
 		}

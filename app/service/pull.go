@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"headroom/app/control"
@@ -25,6 +26,10 @@ type puller struct {
 	known func(name string) bool
 	// list updates the list of models.
 	list func()
+
+	mu sync.Mutex
+	// waiting has how many clients wait for a job, by its ID, if one of them has started it.
+	waiting map[string]int
 }
 
 func (s *Service) newPuller(t *control.Transfers) *puller {
@@ -52,7 +57,8 @@ const pullPatience = 20 * time.Second
 const pullInterval = 500 * time.Millisecond
 
 // pull implements server.Options.Pull. Nothing is downloaded if the model is here already. If ctx
-// ends, so does the download, unless somebody else has started it; it keeps its files.
+// ends, so does the download, unless others wait for it or somebody has started it on the Models
+// page; it keeps its files.
 func (p *puller) pull(ctx context.Context, name string, report func(server.Progress) error) error {
 	if p.known(name) {
 		return nil
@@ -61,16 +67,11 @@ func (p *puller) pull(ctx context.Context, name string, report func(server.Progr
 	if err != nil {
 		return err
 	}
-	theirs := slices.ContainsFunc(p.jobs.Jobs(), func(j jobs.Job) bool {
-		return j.Kind == spec.Kind && j.Title == spec.Title && !j.State.Ended()
-	})
-	job := p.jobs.Start(spec)
-	job, err = p.follow(ctx, job.ID, report)
+	id := p.join(spec)
+	job, err := p.follow(ctx, id, report)
+	p.leave(id, err != nil)
 	switch {
 	case err != nil:
-		if !theirs {
-			_ = p.jobs.Stop(job.ID) // it may have been removed
-		}
 		return err
 	case job.State == jobs.Failed:
 		return job.Err
@@ -80,6 +81,41 @@ func (p *puller) pull(ctx context.Context, name string, report func(server.Progr
 	}
 	p.list()
 	return nil
+}
+
+// join starts a job, or finds it if it runs already, and returns its ID. The caller calls leave
+// once.
+func (p *puller) join(spec jobs.Spec) (id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	runs := slices.ContainsFunc(p.jobs.Jobs(), func(j jobs.Job) bool {
+		return j.Kind == spec.Kind && j.Title == spec.Title && !j.State.Ended()
+	})
+	id = p.jobs.Start(spec).ID
+	if _, ours := p.waiting[id]; ours || !runs {
+		if p.waiting == nil {
+			p.waiting = map[string]int{}
+		}
+		p.waiting[id]++
+	}
+	return id
+}
+
+// leave ends the wait for a job. early says that the job may still run: then the last client of one
+// that a client has started stops it.
+func (p *puller) leave(id string, early bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ours := p.waiting[id]; !ours {
+		return
+	}
+	if p.waiting[id]--; p.waiting[id] > 0 {
+		return
+	}
+	delete(p.waiting, id)
+	if early {
+		_ = p.jobs.Stop(id) // it may have been removed
+	}
 }
 
 // follow reports the progress of a job until it has ended, first at once. If ctx ends, or report

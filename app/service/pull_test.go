@@ -87,7 +87,7 @@ func TestPullNothing(t *testing.T) {
 	}
 }
 
-// TestPullEnds: when its client goes, a download stops, unless somebody else has started it.
+// TestPullEnds: when its client goes, a download stops, unless a person has started it.
 func TestPullEnds(t *testing.T) {
 	p, end, _ := testPuller(t)
 	gone := errors.New("gone")
@@ -119,4 +119,51 @@ func TestPullEnds(t *testing.T) {
 		t.Errorf("a download that somebody removes: %v", err)
 	}
 	close(end)
+}
+
+// TestPullOfSeveral: a download goes on while any client waits for it, in whatever order they go.
+func TestPullOfSeveral(t *testing.T) {
+	p, end, _ := testPuller(t)
+	pull := func() (follows chan bool, leave context.CancelFunc, ended chan error) {
+		ctx, leave := context.WithCancel(t.Context())
+		follows, ended = make(chan bool, 1), make(chan error, 1)
+		go func() {
+			ended <- p.pull(ctx, "o/m", func(server.Progress) error {
+				select {
+				case follows <- true:
+				default:
+				}
+				return nil
+			})
+		}()
+		<-follows
+		return follows, leave, ended
+	}
+	_, leaveFirst, first := pull()
+	_, leaveSecond, second := pull()
+	leaveFirst()
+	if err := <-first; !errors.Is(err, context.Canceled) || p.states()[0].Ended() {
+		t.Fatalf("the first has gone: %v, %v", err, p.states())
+	}
+	third, leaveThird, last := pull()
+	leaveSecond()
+	if err := <-second; !errors.Is(err, context.Canceled) || p.states()[0].Ended() {
+		t.Fatalf("the second has gone: %v, %v", err, p.states())
+	}
+	<-third // it is still told of the progress
+	leaveThird()
+	if err := <-last; !errors.Is(err, context.Canceled) || p.states()[0] != jobs.Stopped {
+		t.Fatalf("all have gone: %v, %v", err, p.states())
+	}
+	_, leaveFirst, first = pull()
+	_, _, second = pull()
+	leaveFirst()
+	<-first
+	end <- nil
+	if err := <-second; err != nil {
+		t.Errorf("a download that others have begun: %v", err)
+	}
+	if len(p.waiting) != 0 {
+		t.Errorf("after all, clients wait: %v", p.waiting)
+	}
 }

@@ -30,7 +30,8 @@ func parseCall(body []byte) (*server.Call, error) {
 		return nil, err
 	}
 	return &server.Call{ID: generate.NewID("msg_"), Request: q.Request, OneCall: q.OneCall,
-		Renderer: func(h generate.Head) server.Renderer { return newRenderer(h, q) }}, nil
+		Renderer: func(h generate.Head) server.Renderer { return newRenderer(h, q) },
+		Waiting:  func() []server.Event { return newRenderer(generate.Head{}, q).Ping() }}, nil
 }
 
 // countTokens answers with the number of tokens of a prompt, which may be longer than the context.

@@ -271,13 +271,11 @@ func (g *Guard) Key(refuse Refuse, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		key := keyOf(r)
-		caller, unnamed := g.find(key), g.unnamedKey()
-		switch {
-		case unnamed != "" && sameSecret(key, unnamed):
-			next.ServeHTTP(w, r)
+		switch caller, valid := g.identify(r); {
 		case caller != nil:
 			next.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), caller)))
+		case valid:
+			next.ServeHTTP(w, r)
 		default:
 			refuse(w, r, problem.New(problem.Unauthorized, "The API key is missing or wrong", "",
 				"Send it as \"Authorization: Bearer KEY\" or \"X-Api-Key: KEY\"."))
@@ -285,12 +283,31 @@ func (g *Guard) Key(refuse Refuse, next http.Handler) http.Handler {
 	})
 }
 
-func keyOf(r *http.Request) string {
-	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if strings.EqualFold(scheme, "Bearer") {
-		return strings.TrimSpace(key)
+// identify returns whether a request has a valid key, and who holds it; nil if the key has no name.
+// Clients such as Claude Code send a placeholder in one header when the key is in the other, so one
+// valid header is enough. If both are valid, Authorization counts. Both are always checked, so the
+// time does not tell which one was valid.
+func (g *Guard) identify(r *http.Request) (caller *Caller, valid bool) {
+	unnamed := g.unnamedKey()
+	for _, key := range []string{r.Header.Get("X-Api-Key"), bearer(r)} {
+		named, isUnnamed := g.find(key), unnamed != "" && sameSecret(key, unnamed)
+		switch {
+		case isUnnamed:
+			caller, valid = nil, true
+		case named != nil:
+			caller, valid = named, true
+		}
 	}
-	return r.Header.Get("X-Api-Key")
+	return caller, valid
+}
+
+// bearer returns the token of the header Authorization; "" if it has none.
+func bearer(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
 }
 
 // sameSecret compares two strings in a time that depends neither on their contents nor on their

@@ -85,3 +85,42 @@ func TestAllows(t *testing.T) {
 		}
 	}
 }
+
+// TestBothHeaders: one valid key is enough, in whichever header, beside a placeholder or nothing.
+func TestBothHeaders(t *testing.T) {
+	g := &Guard{Keys: fakeKeys{"n": {Name: "laptop"}, "m": {Name: "phone"}}, APIKey: "u"}
+	for _, c := range []struct {
+		authorization, apiKey string
+		passes                bool
+		caller                string
+	}{
+		{"Bearer any", "n", true, "laptop"},
+		{"Bearer any", "u", true, ""},
+		{"Bearer n", "any", true, "laptop"},
+		{"Bearer u", "any", true, ""},
+		{"Bearer ", "n", true, "laptop"},
+		{"Bearer", "u", true, ""},
+		{"Basic abc", "n", true, "laptop"},
+		{"Bearer m", "n", true, "phone"},
+		{"Bearer u", "n", true, ""},
+		{"Bearer n", "u", true, "laptop"},
+		{"Bearer any", "other", false, ""},
+		{"Bearer ", "", false, ""},
+		{"n", "", false, ""},
+	} {
+		r := httptest.NewRequest("POST", "http://localhost/", nil)
+		r.Header.Set("Authorization", c.authorization)
+		r.Header.Set("X-Api-Key", c.apiKey)
+		passed, caller := false, ""
+		g.Key(func(http.ResponseWriter, *http.Request, error) {}, http.HandlerFunc(
+			func(_ http.ResponseWriter, r *http.Request) {
+				passed = true
+				if c := CallerOf(r); c != nil {
+					caller = c.Name
+				}
+			})).ServeHTTP(httptest.NewRecorder(), r)
+		if passed != c.passes || caller != c.caller {
+			t.Errorf("%q and %q: passed %t as %q", c.authorization, c.apiKey, passed, caller)
+		}
+	}
+}

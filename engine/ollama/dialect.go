@@ -61,6 +61,9 @@ func (q *Request) call(generates bool) *server.Call {
 		Framing: server.JSONLines,
 		Renderer: func(h generate.Head) server.Renderer {
 			return newRenderer(h, q, generates, started)
+		},
+		Waiting: func() []server.Event {
+			return newRenderer(generate.Head{}, q, generates, started).Ping()
 		}}
 	if q.Load {
 		c.Loaded = func(id string, unloaded bool) any {

@@ -49,6 +49,7 @@ func parseChatCall(body []byte) (*server.Call, error) {
 	if err != nil {
 		return nil, err
 	}
+	predicted := q.Prediction != ""
 	return &server.Call{
 		ID:      generate.NewID("chatcmpl-"),
 		Request: *r,
@@ -56,7 +57,7 @@ func parseChatCall(body []byte) (*server.Call, error) {
 		OneCall: q.OneCall,
 		Renderer: func(h generate.Head) server.Renderer {
 			return &chatRenderer{head: newHead(h), includeUsage: q.IncludeUsage,
-				hideReasoning: q.HideReasoning}
+				hideReasoning: q.HideReasoning, predicted: predicted}
 		},
 	}, nil
 }

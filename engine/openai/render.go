@@ -19,7 +19,8 @@ type chatRenderer struct {
 	head          Head
 	includeUsage  bool
 	hideReasoning bool
-	index         int // of the current answer
+	predicted     bool // the request has a prediction
+	index         int  // of the current answer
 }
 
 func (c *chatRenderer) Whole(a generate.Answer) any {
@@ -32,7 +33,7 @@ func (c *chatRenderer) WholeChoices(answers []generate.Answer, all generate.Usag
 		c.index = i
 		choices[i] = NewChatChoice(c.text(a.Delta), string(a.Finish))
 	}
-	return NewChat(c.head, newUsage(all), choices...)
+	return NewChat(c.head, newUsage(all, c.predicted), choices...)
 }
 
 func (c *chatRenderer) Start() []server.Event {
@@ -57,7 +58,7 @@ func (c *chatRenderer) Next(reason generate.FinishReason) []server.Event {
 func (c *chatRenderer) Finish(reason generate.FinishReason, u generate.Usage) []server.Event {
 	events := []server.Event{{Data: NewChatFinish(c.head, c.index, string(reason))}}
 	if c.includeUsage {
-		events = append(events, server.Event{Data: NewChatUsage(c.head, newUsage(u))})
+		events = append(events, server.Event{Data: NewChatUsage(c.head, newUsage(u, c.predicted))})
 	}
 	return append(events, streamEnd)
 }
@@ -75,10 +76,11 @@ func (c *chatRenderer) text(d generate.Delta) ChatText {
 		Logprobs: NewChatLogprobs(d.Tokens)}
 }
 
-// newUsage returns the token counts of an answer, extended by Timings.
-func newUsage(u generate.Usage) *Usage {
+// newUsage returns the token counts of an answer, extended by Timings. Proposed tokens are counted
+// if there are any, or if the request has a prediction.
+func newUsage(u generate.Usage, predicted bool) *Usage {
 	usage := NewUsage(u.PromptTokens, u.CachedTokens, u.CompletionTokens, u.ReasoningTokens)
-	if u.DraftTokens > 0 {
+	if u.DraftTokens > 0 || predicted {
 		d := &usage.CompletionTokensDetails
 		d.AcceptedPredictionTokens = new(u.AcceptedTokens)
 		d.RejectedPredictionTokens = new(u.DraftTokens - u.AcceptedTokens)
@@ -106,7 +108,7 @@ func (c *completionRenderer) WholeChoices(answers []generate.Answer, all generat
 		choices[i] = NewCompletionChoice(i, a.Content, string(a.Finish),
 			NewCompletionLogprobs(a.Tokens))
 	}
-	return NewCompletion(c.head, newUsage(all), choices...)
+	return NewCompletion(c.head, newUsage(all, false), choices...)
 }
 
 func (c *completionRenderer) Start() []server.Event { return nil }
@@ -126,7 +128,7 @@ func (c *completionRenderer) Finish(reason generate.FinishReason,
 	u generate.Usage) []server.Event {
 	events := c.Next(reason)
 	if c.includeUsage {
-		events = append(events, server.Event{Data: NewCompletionUsage(c.head, newUsage(u))})
+		events = append(events, server.Event{Data: NewCompletionUsage(c.head, newUsage(u, false))})
 	}
 	return append(events, streamEnd)
 }

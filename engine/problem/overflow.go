@@ -12,17 +12,21 @@ type Overflow struct {
 // OpenAI returns the sentences of OpenAI's API. Agents look for them to know that they have to
 // shorten a conversation: LiteLLM and aider for the first one, pi for a part of it.
 func (o Overflow) OpenAI() string {
-	more := ""
+	least := ""
 	if o.AtLeast {
-		more = "more than "
+		least = "at least "
 	}
 	return fmt.Sprintf("This model's maximum context length is %d tokens. However, your prompt "+
-		"has %s%d tokens", o.Context, more, o.Tokens)
+		"has %s%d tokens", o.Context, least, o.Tokens)
 }
 
 // Anthropic returns the sentence of Anthropic's API. Claude Code reads both numbers.
 func (o Overflow) Anthropic() string {
-	return fmt.Sprintf("prompt is too long: %d tokens > %d maximum", o.Tokens, o.Context)
+	least := ""
+	if o.AtLeast {
+		least = "at least "
+	}
+	return fmt.Sprintf("prompt is too long: %s%d tokens > %d maximum", least, o.Tokens, o.Context)
 }
 
 // TooLong returns the Problem of a prompt that is longer than the context. why adds to the sizes

@@ -14,10 +14,10 @@ func TestOverflow(t *testing.T) {
 		t.Errorf("got %q", p.Error())
 	}
 	o := Overflow{Tokens: 40960, Context: 32768, AtLeast: true}
-	if got := o.OpenAI(); !strings.HasSuffix(got, "your prompt has more than 40960 tokens") {
+	if got := o.OpenAI(); !strings.HasSuffix(got, "your prompt has at least 40960 tokens") {
 		t.Errorf("got %q", got)
 	}
-	if got := o.Anthropic(); got != "prompt is too long: 40960 tokens > 32768 maximum" {
+	if got := o.Anthropic(); got != "prompt is too long: at least 40960 tokens > 32768 maximum" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -49,13 +49,16 @@ func (d *Dialect) parse(body []byte) (*server.Call, error) {
 		return nil, err
 	}
 	id := generate.NewID("resp_")
-	d.store.begin(id, r)
-	call := &server.Call{ID: id, Request: r.Request, OneCall: r.OneCall,
+	return &server.Call{ID: id, Request: r.Request, OneCall: r.OneCall,
+		Begun: func(key string) {
+			d.store.begin(id, key, r)
+			r.Request, r.input = generate.Request{}, nil // the renderer does not need them
+		},
 		Cancellable: func(cancel func()) { d.store.cancellable(id, cancel) },
 		Ended:       func() { d.store.end(id) },
-		Renderer:    func(h generate.Head) server.Renderer { return newRenderer(h, r, d.store) }}
-	r.Request, r.input = generate.Request{}, nil // the renderer does not need them
-	return call, nil
+		Renderer: func(h generate.Head) server.Renderer {
+			return newRenderer(h, r, d.store)
+		}}, nil
 }
 
 // countTokens answers with the number of tokens of a prompt, which may be longer than the context.

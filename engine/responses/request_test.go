@@ -346,7 +346,7 @@ func FuzzParse(f *testing.F) {
 		}
 		r.Cache = generate.CacheDisk
 		r.Store = true
-		store.begin("resp_1", r)
+		store.begin("resp_1", "", r)
 		store.put(Response{ID: "resp_1", Status: statusCompleted})
 		again, err := Parse([]byte(`{"previous_response_id":"resp_1"}`), store)
 		messages := r.Messages

@@ -1,8 +1,9 @@
 package responses
 
-// Responses are kept in memory, never on disk: a restart forgets them. When there is no room, those
-// go that were not used for the longest time. A response has the items of its own input and output.
-// What was before is in the responses before it.
+// Responses are kept in memory, never on disk: a restart forgets them. When there is no room, the
+// API key that holds most makes it: those of its responses go that were not used for the longest
+// time. So nobody can push out what others hold below an equal share. A response has the items of
+// its own input and output. What was before is in the responses before it.
 
 import (
 	"bytes"
@@ -29,8 +30,14 @@ type Store struct {
 	mu      sync.Mutex
 	entries map[string]*entry
 	items   map[string]owned // by their IDs
-	used    *list.List       // of *entry, the most recently used first
-	bytes   int
+	owners  map[string]*owner
+	bytes   int // of all entries
+}
+
+// owner is what one API key holds of a Store.
+type owner struct {
+	used  *list.List // of *entry, the most recently used first
+	bytes int
 }
 
 // entry is a response of a Store.
@@ -42,7 +49,8 @@ type entry struct {
 	cancel       func()    // nil: it is not being generated
 	kept         bool      // it stays when its request ends
 	bytes        int
-	place        *list.Element
+	key          string        // the name of the API key; "": it has none
+	place        *list.Element // in the list of its owner
 }
 
 // item is a stored item with its ID.
@@ -75,7 +83,8 @@ func NewStore() *Store {
 }
 
 func (s *Store) clear() {
-	s.entries, s.items, s.used, s.bytes = map[string]*entry{}, map[string]owned{}, list.New(), 0
+	s.entries, s.items, s.bytes = map[string]*entry{}, map[string]owned{}, 0
+	s.owners = map[string]*owner{}
 }
 
 // Forget forgets all responses.
@@ -85,12 +94,13 @@ func (s *Store) Forget() {
 	s.clear()
 }
 
-// begin adds a response whose request has been read. It copies the items of the input.
-func (s *Store) begin(id string, r *Request) {
+// begin adds a response whose request has been read, for an API key with a name. It copies the
+// items of the input.
+func (s *Store) begin(id, key string, r *Request) {
 	if s == nil {
 		return
 	}
-	e := &entry{id: id, previous: r.Previous}
+	e := &entry{id: id, previous: r.Previous, key: key}
 	if r.Store && r.Cache != generate.CacheNone {
 		for _, raw := range r.input {
 			e.input = append(e.input, normalized(raw))
@@ -99,30 +109,49 @@ func (s *Store) begin(id string, r *Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.entries[id] = e
-	e.place = s.used.PushFront(e)
+	o := s.owners[key]
+	if o == nil {
+		o = &owner{used: list.New()}
+		s.owners[key] = o
+	}
+	e.place = o.used.PushFront(e)
 	s.grow(e, entryBytes+size(e.input))
 }
 
 // size returns the memory of items.
 func size(items []item) (n int) {
 	for _, one := range items {
-		n += itemBytes + len(one.raw)
+		n += itemBytes + len(one.id) + cap(one.raw)
 	}
 	return n
 }
 
-// grow counts the memory of an entry. The entries that were not used for the longest time make
-// room. An entry that is larger than the store is dropped.
+// grow counts the memory of an entry. The owner that holds most makes room. An entry that is larger
+// than the store is dropped.
 func (s *Store) grow(e *entry, n int) {
 	e.bytes += n
+	s.owners[e.key].bytes += n
 	s.bytes += n
 	if e.bytes > s.limit {
 		s.drop(e)
 	}
 	for s.bytes > s.limit {
-		s.drop(s.used.Back().Value.(*entry))
+		s.drop(s.largest().used.Back().Value.(*entry))
 	}
 }
+
+// largest returns the owner that holds most. There is one.
+func (s *Store) largest() (largest *owner) {
+	for _, o := range s.owners {
+		if largest == nil || o.bytes > largest.bytes {
+			largest = o
+		}
+	}
+	return largest
+}
+
+// touch marks an entry as used.
+func (s *Store) touch(e *entry) { s.owners[e.key].used.MoveToFront(e.place) }
 
 // index makes the items of a kept entry known by their IDs, if these were made here. An ID that a
 // client has chosen could be that of another client's item.
@@ -143,8 +172,13 @@ func (s *Store) drop(e *entry) {
 		return
 	}
 	delete(s.entries, e.id)
-	s.used.Remove(e.place)
+	o := s.owners[e.key]
+	o.used.Remove(e.place)
+	o.bytes -= e.bytes
 	s.bytes -= e.bytes
+	if o.used.Len() == 0 {
+		delete(s.owners, e.key)
+	}
 	for _, one := range slices.Concat(e.input, e.output) {
 		if s.items[one.id].entry == e {
 			delete(s.items, one.id)
@@ -214,7 +248,7 @@ func (s *Store) find(id string) (*entry, error) {
 		return nil, problem.New(problem.NotFound, "There is no response "+shorten(id),
 			"responses are kept in memory while there is room, unless \"store\" is false", "")
 	}
-	s.used.MoveToFront(e.place)
+	s.touch(e)
 	return e, nil
 }
 
@@ -308,7 +342,11 @@ func (s *Store) inputOf(id string) ([]item, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, _ := s.walk(e.previous)
+	before, err := s.walk(e.previous)
+	if err != nil {
+		return nil, problem.New(problem.NotFound, "The input of response "+shorten(id)+
+			" is no longer complete", problem.From(err).Message, "")
+	}
 	return slices.Concat(before, e.input), nil
 }
 
@@ -338,7 +376,7 @@ func (s *Store) walk(id string) (all []item, err error) {
 			return nil, problem.New(problem.NotFound,
 				"the response "+shorten(id)+" is not complete", "", "")
 		}
-		s.used.MoveToFront(e.place)
+		s.touch(e)
 		chain = append(chain, e)
 	}
 	for _, e := range slices.Backward(chain) {
@@ -380,7 +418,7 @@ func normalized(raw json.RawMessage) item {
 		return nil
 	})
 	b.WriteByte('}')
-	return item{kind.ID, made, b.Bytes()}
+	return item{kind.ID, made, bytes.Clone(b.Bytes())} // without the room to grow
 }
 
 // itemID returns the ID of a valid item.

@@ -7,10 +7,18 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"headroom/engine/problem"
 )
 
 // keep puts a complete response with a text into a store, after another one.
 func keep(t *testing.T, s *Store, id, previous, text string) bool {
+	t.Helper()
+	return keepFor(t, s, "", id, previous, text)
+}
+
+// keepFor is keep for an API key.
+func keepFor(t *testing.T, s *Store, key, id, previous, text string) bool {
 	t.Helper()
 	body := withParams("")
 	if previous != "" {
@@ -20,7 +28,7 @@ func keep(t *testing.T, s *Store, id, previous, text string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.begin(id, r)
+	s.begin(id, key, r)
 	kept := s.put(Response{ID: id, Status: statusCompleted, Output: []any{&Message{
 		ID: "msg_" + id, Type: "message", Role: "assistant", Content: []Part{newText(text)}}}})
 	s.end(id)
@@ -62,18 +70,92 @@ func TestStoreLimit(t *testing.T) {
 	}
 }
 
+// TestStoreShares: an API key that stores much loses its own responses, not those of others. Two
+// that store much get a half each.
+func TestStoreShares(t *testing.T) {
+	s := NewStore()
+	s.limit = 100 << 10
+	text := strings.Repeat("x", 5<<10) // counted twice
+	keepFor(t, s, "", "person", "", text)
+	keepFor(t, s, "small", "small", "", text)
+	held := func(prefix string) (n int) {
+		for i := range 50 {
+			if _, err := s.get(fmt.Sprint(prefix, i)); err == nil {
+				n++
+			}
+		}
+		return n
+	}
+	for i := range 50 {
+		keepFor(t, s, "greedy", fmt.Sprint("g", i), "", text)
+	}
+	if n := held("g"); n < 5 || n > 7 {
+		t.Errorf("the greedy key has %d responses of the 8 that there is room for", n)
+	}
+	if _, err := s.get("g49"); err != nil {
+		t.Error("the latest response of the greedy key is gone")
+	}
+	for i := range 50 {
+		keepFor(t, s, "other", fmt.Sprint("o", i), "", text)
+	}
+	if g, o := held("g"), held("o"); g < 3 || o < 3 || g+o > 7 {
+		t.Errorf("two greedy keys have %d and %d responses", g, o)
+	}
+	for _, id := range []string{"person", "small"} {
+		if _, err := s.get(id); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	if s.bytes > s.limit {
+		t.Errorf("%d bytes, the limit is %d", s.bytes, s.limit)
+	}
+}
+
+// TestStoredSize: an item counts with what its buffer takes, and with its ID.
+func TestStoredSize(t *testing.T) {
+	id := strings.Repeat("i", 3000)
+	one := normalized(json.RawMessage(`{"type":"message","role":"user","id":"` + id +
+		`","content":"` + strings.Repeat("x", 40_000) + `"}`))
+	if got, most := cap(one.raw), len(one.raw)*5/4; got > most {
+		t.Errorf("an item of %d bytes takes %d", len(one.raw), got)
+	}
+	if got, want := size([]item{one}), itemBytes+len(id)+cap(one.raw); got != want {
+		t.Errorf("the size is %d, expected %d", got, want)
+	}
+}
+
+// TestInputOfIncomplete: the input of a response is all of it or an error.
+func TestInputOfIncomplete(t *testing.T) {
+	s := NewStore()
+	keep(t, s, "a", "", "text")
+	keep(t, s, "b", "a", "text")
+	keep(t, s, "c", "b", "text")
+	if items, err := s.inputOf("c"); err != nil || len(items) != 5 {
+		t.Errorf("%d items, %v", len(items), err)
+	}
+	if err := s.delete("a"); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"b", "c"} {
+		if items, err := s.inputOf(id); err == nil || problem.From(err).Code != problem.NotFound ||
+			!strings.Contains(err.Error(), "is no longer complete") {
+			t.Errorf("%s: %d items, %v", id, len(items), err)
+		}
+	}
+}
+
 // TestStoreEnds: nothing is left of requests that have failed, of deleted responses, or after
 // Forget.
 func TestStoreEnds(t *testing.T) {
 	empty := func(s *Store, what string) {
 		t.Helper()
-		if s.bytes != 0 || len(s.entries)+len(s.items)+s.used.Len() != 0 {
-			t.Errorf("%s: the store has %d bytes, %d responses, %d items, %d places", what,
-				s.bytes, len(s.entries), len(s.items), s.used.Len())
+		if s.bytes != 0 || len(s.entries)+len(s.items)+len(s.owners) != 0 {
+			t.Errorf("%s: the store has %d bytes, %d responses, %d items, %d owners", what,
+				s.bytes, len(s.entries), len(s.items), len(s.owners))
 		}
 	}
 	s := NewStore()
-	s.begin("a", parsed(t, withParams("")))
+	s.begin("a", "", parsed(t, withParams("")))
 	s.put(Response{ID: "a", Status: statusInProgress})
 	s.end("a")
 	empty(s, "a request that has failed")
@@ -83,7 +165,7 @@ func TestStoreEnds(t *testing.T) {
 	}
 	empty(s, "a deleted response")
 	keep(t, s, "c", "", "text")
-	s.begin("d", parsed(t, withParams("")))
+	s.begin("d", "", parsed(t, withParams("")))
 	s.Forget()
 	if s.put(Response{ID: "d", Status: statusCompleted}) {
 		t.Error("a response whose request was forgotten is kept")
@@ -91,7 +173,7 @@ func TestStoreEnds(t *testing.T) {
 	s.end("d")
 	empty(s, "after Forget")
 	cancelled := false
-	s.begin("e", parsed(t, withParams("")))
+	s.begin("e", "", parsed(t, withParams("")))
 	s.put(Response{ID: "e", Status: statusInProgress})
 	s.cancellable("e", func() { cancelled = true })
 	if err := s.delete("e"); err != nil || !cancelled {
@@ -100,7 +182,7 @@ func TestStoreEnds(t *testing.T) {
 	s.end("e")
 	empty(s, "deleted while it was generated")
 	var none *Store // for a parser without one
-	none.begin("f", parsed(t, withParams("")))
+	none.begin("f", "", parsed(t, withParams("")))
 	none.cancellable("f", nil)
 	none.end("f")
 	if none.put(Response{ID: "f"}) {
@@ -185,7 +267,7 @@ func TestItemIDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.begin("b", r)
+	s.begin("b", "", r)
 	s.put(Response{ID: "b", Status: statusCompleted})
 	if item, ok := s.item("msg_a"); !ok || !strings.Contains(string(item), "theirs") {
 		t.Errorf("the item is %s", item)
@@ -194,7 +276,7 @@ func TestItemIDs(t *testing.T) {
 		nil {
 		t.Fatal(err)
 	}
-	s.begin("c", r)
+	s.begin("c", "", r)
 	s.put(Response{ID: "c", Status: statusCompleted})
 	if item, ok := s.item("msg_1"); ok {
 		t.Errorf("another client finds %s by an ID that anybody may choose", item)
@@ -211,7 +293,7 @@ func TestStoredItems(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.begin("a", r)
+	s.begin("a", "", r)
 	s.put(Response{ID: "a", Status: statusIncomplete})
 	again, err := Parse([]byte(`{"previous_response_id":"a","instructions":"Be brief."}`), s)
 	if err != nil || !reflect.DeepEqual(again.Messages, r.Messages) || again.Previous != "a" {

@@ -94,7 +94,7 @@ func (s *Server) limitFor(context int) (limit int64, tooLong error) {
 	if context == 0 || limit >= s.maxBodyBytes {
 		return s.maxBodyBytes, tooLarge(s.maxBodyBytes)
 	}
-	p := problem.TooLong(problem.Overflow{Tokens: context, Context: context, AtLeast: true},
+	p := problem.TooLong(problem.Overflow{Tokens: context + 1, Context: context, AtLeast: true},
 		fmt.Sprintf("the limit is %d bytes for all messages or prompts together", limit))
 	p.Message = fmt.Sprintf("This model's maximum context length is %d tokens. However, the "+
 		"request's body is too large", context)

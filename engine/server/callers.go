@@ -32,6 +32,14 @@ func noteCaller(next http.Handler) http.Handler {
 	})
 }
 
+// keyName returns the name of the key of a request; "": it has none.
+func keyName(r *http.Request) string {
+	if c := guard.CallerOf(r); c != nil {
+		return c.Name
+	}
+	return ""
+}
+
 // begin begins a request of a route. If it uses a model, it counts for its key, and the request
 // that begin returns ends when the key is removed. The error is a Problem, because the key has
 // reached a limit. Otherwise the handler calls end when it has answered.

@@ -554,6 +554,38 @@ func TestKeysInTheLog(t *testing.T) {
 	}
 }
 
+// TestKeysWhereTheyDoNotBelong: a key in an address, as a model or as the ID of a request is not
+// logged, neither a named one nor the other, and the rest of the line is.
+func TestKeysWhereTheyDoNotBelong(t *testing.T) {
+	var log bytes.Buffer
+	e := newFakeEngine(says)
+	const unnamed = "key-of-the-settings"
+	store, err := keys.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, e, server.Options{Guard: &guard.Guard{Keys: store, APIKey: unnamed},
+		Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	named := addKey(t, store, "laptop", keys.Limits{})
+	for _, key := range []string{named, unnamed} {
+		for _, path := range []string{"/v1/models/" + key, "/" + key} {
+			log.Reset()
+			do(t, http.MethodGet, s.URL+path, "", "X-Api-Key", key)
+			if got := log.String(); strings.Contains(got, key) ||
+				!strings.Contains(got, "[API key]") {
+				t.Errorf("GET %s: %s", path, got)
+			}
+		}
+		log.Reset()
+		post(t, s.URL+"/v1/completions", `{"prompt":"hi","model":"`+key+`"}`, "X-Api-Key", key,
+			"X-Client-Request-Id", key)
+		if got := log.String(); strings.Contains(got, key) ||
+			strings.Count(got, "[API key]") != 2 || !strings.Contains(got, "client_request=") {
+			t.Errorf("the model and the ID: %s", got)
+		}
+	}
+}
+
 // changing is Models for which a name means another model when the request is woken.
 type changing struct{ *twoModels }
 

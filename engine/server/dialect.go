@@ -106,6 +106,9 @@ type Call struct {
 	// pinned it. Loaded returns the document of the answer; unloaded says what has become of the
 	// model. The ID is "" for one that was not loaded and shall not be.
 	Loaded func(modelID string, unloaded bool) any
+	// Waiting returns events that keep a stream alive while the request waits for its model. They
+	// come before those of the Renderer. nil: comments do, if the framing has them.
+	Waiting func() []Event
 	// More are further plain prompts, each of which has an answer of its own. If there are any, the
 	// Renderer must be a ChoicesRenderer.
 	More []generate.Prompt
@@ -123,6 +126,9 @@ type Call struct {
 	OneCall bool
 	// Renderer returns the Renderer for the answer.
 	Renderer func(generate.Head) Renderer
+	// Begun is called once, before anything else, with the name of the request's API key, or "" if
+	// it has none. It may be nil.
+	Begun func(key string)
 	// Cancellable gets a function that cancels the generation, which then fails. It may be called
 	// at any time. nil: only the client cancels it, by disconnecting.
 	Cancellable func(cancel func())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -130,6 +131,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 
 func writeData(w http.ResponseWriter, status int, json []byte) {
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(json)))
 	w.WriteHeader(status)
 	_, _ = w.Write(json)
 }

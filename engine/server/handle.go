@@ -177,6 +177,9 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 	if err != nil {
 		return nil, err
 	}
+	if call.Begun != nil {
+		call.Begun(keyName(r))
+	}
 	if err := limitKeepAlive(r, call); err != nil {
 		return nil, err
 	}

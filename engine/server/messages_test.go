@@ -275,6 +275,20 @@ func TestMessagesPrompt(t *testing.T) {
 	}
 }
 
+// TestMessagesBodyTooLong: a body that is longer than any text of the context is refused with an
+// inequality that is true. Claude Code reads both numbers.
+func TestMessagesBodyTooLong(t *testing.T) {
+	e := newFakeEngine(nil)
+	e.info.ContextTokens = 64
+	s := start(t, e, server.Options{})
+	status, _, text := post(t, s.URL+messagesPath, `{"max_tokens":1,"messages":[{"role":"user",`+
+		`"content":"`+strings.Repeat("a", 1100_000)+`"}]}`)
+	if status != 400 || !strings.Contains(text,
+		`"message":"prompt is too long: at least 65 tokens > 64 maximum"`) {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
 // TestPing: while nothing is sent, a ping comes every 5 s, before the first token, in a tool call
 // and in thinking that the client has not asked for.
 func TestPing(t *testing.T) {

@@ -30,6 +30,8 @@ type record struct {
 	finish    string
 	err       error
 	private   bool // path and error may quote the request, so only route and code are logged
+	// redact removes API keys from a text that the client has chosen; nil: guard.RedactKeys does.
+	redact func(string) string
 }
 
 type recordKey struct{}
@@ -45,12 +47,20 @@ func recordOf(r *http.Request) *record {
 
 func (rec *record) fail(err error) { rec.err = err }
 
+// withoutKeys returns a text without API keys, for the log.
+func (rec *record) withoutKeys(text string) string {
+	if rec.redact == nil {
+		return guard.RedactKeys(text)
+	}
+	return rec.redact(text)
+}
+
 // observe attaches a record to each request, and logs and counts the request when it ends.
-func (s *Server) observe(next http.Handler) http.Handler {
+func (s *Server) observe(access *guard.Guard, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin, sw := time.Now(), &statusWriter{ResponseWriter: w}
 		rec := &record{private: mayBePrivate(r, nil), // until the body is read
-			request: generate.NewID("req_"), client: clientID(r)}
+			request: generate.NewID("req_"), client: clientID(r), redact: access.Redact}
 		for _, name := range requestIDHeaders {
 			w.Header().Set(name, rec.request)
 		}
@@ -100,11 +110,11 @@ func levelOf(r *http.Request, status int) slog.Level {
 }
 
 func (rec *record) attributes(method, path string, status int, took time.Duration) []slog.Attr {
-	list := []slog.Attr{slog.String("method", method), slog.String("path", path),
+	list := []slog.Attr{slog.String("method", method), slog.String("path", rec.withoutKeys(path)),
 		slog.Int("status", status), slog.Duration("took", took.Round(time.Millisecond)),
 		slog.String("request", rec.request)}
 	if rec.client != "" && !rec.private {
-		list = append(list, slog.String("client_request", rec.client))
+		list = append(list, slog.String("client_request", rec.withoutKeys(rec.client)))
 	}
 	if rec.key != "" && !rec.private {
 		list = append(list, slog.String("key", rec.key))
@@ -123,7 +133,7 @@ func (rec *record) attributes(method, path string, status int, took time.Duratio
 		if rec.private {
 			text = string(problem.From(rec.err).Code)
 		}
-		list = append(list, slog.String("error", text))
+		list = append(list, slog.String("error", rec.withoutKeys(text)))
 	}
 	return list
 }
@@ -160,8 +170,9 @@ func Recover(log *slog.Logger, render ErrorRenderer, next http.Handler) http.Han
 			if cause == http.ErrAbortHandler {
 				panic(cause) // net/http drops the connection
 			}
-			log.Error("a handler panicked", "path", r.URL.Path, "panic", fmt.Sprint(cause), "stack",
-				string(debug.Stack()))
+			rec := recordOf(r)
+			log.Error("a handler panicked", "path", rec.withoutKeys(r.URL.Path),
+				"panic", rec.withoutKeys(fmt.Sprint(cause)), "stack", string(debug.Stack()))
 			event := render(r, problem.New(problem.Internal,
 				"Something went wrong inside Headroom", fmt.Sprint(cause),
 				"Please report it with the log."))

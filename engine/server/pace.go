@@ -26,6 +26,7 @@ func (l Limits) paced(next http.Handler) http.Handler {
 		next.ServeHTTP(p, r)
 		p.begin()
 		p.renew(time.Now(), 0) // http.Server writes the rest of its buffer
+		p.linger()
 	})
 }
 
@@ -88,6 +89,17 @@ func (w *pacedWriter) begin() {
 		w.Header().Set("Connection", "close")
 		_ = w.control.SetReadDeadline(time.Now().Add(w.limits.Linger))
 	}
+}
+
+// linger sends the answer, and reads the rest of the body for a while. Many clients send the whole
+// body before they read. Without this, the system would reset the connection, because http.Server
+// reads little of the rest, and the client would see that instead of the answer.
+func (w *pacedWriter) linger() {
+	if w.body == nil || w.body.ended || w.control.Flush() != nil {
+		return
+	}
+	_ = w.control.SetReadDeadline(time.Now().Add(w.limits.Linger))
+	_, _ = io.Copy(io.Discard, w.body.ReadCloser) // until the deadline, or the end
 }
 
 // renew sets the deadline of the next part of a write that began at begun.

@@ -231,3 +231,26 @@ func TestTokenizeLogsNothing(t *testing.T) {
 		t.Errorf("the log is %s", log.String())
 	}
 }
+
+// TestUnknownAddresses: an unknown address has the error of the dialect whose routes are nearest.
+func TestUnknownAddresses(t *testing.T) {
+	s := start(t, newFakeEngine(nil), server.Options{})
+	const anthropics, openais, ollamas = `{"type":"error","error":{"type":"not_found_error"`,
+		`{"error":{"message"`, `{"error":"There is nothing`
+	for path, want := range map[string]string{
+		"/v1/messages/batches":   anthropics,
+		"/v1/messages/a/b":       anthropics,
+		"/messages/batches":      anthropics,
+		"/v1/chat/none":          openais,
+		"/v1/responses/a/b":      openais,
+		"/v1/none":               openais,
+		"/none":                  openais,
+		"/api/none":              ollamas,
+		"/v1/messages-none/some": openais,
+	} {
+		status, _, text := do(t, http.MethodGet, s.URL+path, "")
+		if status != 404 || !strings.HasPrefix(text, want) {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+}

@@ -223,7 +223,7 @@ func New(o Options) *Server {
 	open.HandleFunc("GET /health", s.handleHealth)
 	open.HandleFunc("GET /ready", s.handleReady)
 	open.Handle("/", access.Key(s.refuse, noteCaller(s.routes)))
-	s.handler = s.observe(
+	s.handler = s.observe(access,
 		Recover(s.log, s.renderError, access.Origin(s.refuse, access.CORS(open))))
 	return s
 }
@@ -296,19 +296,33 @@ func (s *Server) renderError(r *http.Request, err error) Event {
 	return s.nearest(r.URL.Path).Error(err)
 }
 
-// nearest returns the dialect of an unknown path: the first one that has a route whose path begins
-// with the same part, or else the first one.
+// nearest returns the dialect of an unknown path: the first one of those with a route that has the
+// most leading parts in common with it, or else the first one.
 func (s *Server) nearest(path string) Dialect {
-	first, _, below := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	best, most := s.dialects[0], 0
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	if len(parts) < 2 {
+		return best
+	}
 	for _, d := range s.dialects {
 		for _, route := range d.Routes() {
-			if _, at, _ := strings.Cut(route.Pattern, " "); below &&
-				strings.HasPrefix(at, "/"+first+"/") {
-				return d
+			for _, pattern := range []string{route.Pattern, route.Alias} {
+				_, at, _ := strings.Cut(pattern, " ")
+				if n := commonParts(parts, strings.Split(strings.Trim(at, "/"), "/")); n > most {
+					best, most = d, n
+				}
 			}
 		}
 	}
-	return s.dialects[0]
+	return best
+}
+
+// commonParts returns how many parts two paths have in common at their beginning.
+func commonParts(a, b []string) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // methods are those that routes may have.

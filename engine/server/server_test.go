@@ -89,6 +89,25 @@ func TestSpeculation(t *testing.T) {
 	}
 }
 
+// TestPredictionUsage: the usage of a chat with a prediction has its tokens, even if none was
+// tried.
+func TestPredictionUsage(t *testing.T) {
+	e := newFakeEngine(func(s *fakeStream) { s.done(engine.FinishStop, nil) })
+	s := start(t, e, server.Options{})
+	const counts = `"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}`
+	for fields, want := range map[string]bool{``: false,
+		`,"prediction":null`:                             false,
+		`,"prediction":{"type":"content","content":"a"}`: true,
+		`,"stream":true,"stream_options":{"include_usage":true},` +
+			`"prediction":{"type":"content","content":"a"}`: true} {
+		status, _, text := post(t, s.URL+"/v1/chat/completions",
+			`{"messages":[{"role":"user","content":"U"}]`+fields+`}`)
+		if status != 200 || strings.Contains(text, counts) != want {
+			t.Errorf("%s: %d %s", fields, status, text)
+		}
+	}
+}
+
 // TestPrivateRequests checks where a request may be cached, in body and header, on every route.
 func TestPrivateRequests(t *testing.T) {
 	var log bytes.Buffer

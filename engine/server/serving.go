@@ -19,8 +19,8 @@ type serving struct {
 	// document returns the answer to a call without a generation, once the models are released; see
 	// Call.Loaded.
 	document func() any
-	// events is a stream that has begun with comments, while the request waited for its model; nil:
-	// none has.
+	// events is a stream that has begun with signs of life, while the request waited for its model;
+	// nil: none has.
 	events *eventWriter
 }
 
@@ -40,32 +40,29 @@ func (s *serving) release() {
 	s.models, s.call = nil, nil
 }
 
-// A request that waits for its model gets the first comment after wakeSilence times
-// Options.KeepAlive, which is 10 s: then an error is still an HTTP status, unless loading takes
-// long. Proxies close a silent connection after a minute, and clients after five. Later comments
-// follow every wakeInterval times Options.KeepAlive.
-const (
-	wakeSilence  = 10
-	wakeInterval = 5
-)
+// wakeInterval is the time between two signs of life for a stream that waits for its model, in
+// units of Options.KeepAlive: 5 s. The first one comes after that time, too: until then an error is
+// still an HTTP status. Proxies close a silent connection after a minute, and clients after five.
+const wakeInterval = 5
 
 // wake gets the model of a call. While that takes long, it keeps the connection of a stream alive.
 func (s *Server) wake(w http.ResponseWriter, r *http.Request, call *Call, held *serving) (Model,
 	error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	if call.Stream && call.Framing == ServerSentEvents {
+	possible := call.Waiting != nil || call.Framing == ServerSentEvents
+	if call.Stream && call.Loaded == nil && possible { // the answer to Loaded is one document
 		waiting := &waiter{begin: func() *eventWriter {
 			return startEvents(w, call.Framing, s.writeTimeout, nil)
-		}, interval: wakeInterval * s.keepAlive, disconnected: cancel}
+		}, render: call.Waiting, interval: wakeInterval * s.keepAlive, disconnected: cancel}
 		waiting.mu.Lock()
-		waiting.timer = time.AfterFunc(wakeSilence*s.keepAlive, waiting.comment)
+		waiting.timer = time.AfterFunc(waiting.interval, waiting.alive)
 		waiting.mu.Unlock()
 		defer func() { held.events = waiting.stop() }()
 	}
 	m, err := s.modelsFor(r).Wake(ctx, call.Model)
 	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
-		err = errDisconnected // a comment could not be written
+		err = errDisconnected // a sign of life could not be written
 	}
 	if err == nil {
 		held.keepAlive = call.KeepAlive
@@ -77,6 +74,7 @@ func (s *Server) wake(w http.ResponseWriter, r *http.Request, call *Call, held *
 // waiter keeps a connection alive while its request waits for a model.
 type waiter struct {
 	begin        func() *eventWriter // sends the headers
+	render       func() []Event      // see Call.Waiting
 	interval     time.Duration
 	disconnected func() // called when the client has gone
 
@@ -86,8 +84,8 @@ type waiter struct {
 	ended  bool
 }
 
-// comment sends a comment, and another one after the interval.
-func (w *waiter) comment() {
+// alive sends a sign of life, and another one after the interval.
+func (w *waiter) alive() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
@@ -96,14 +94,20 @@ func (w *waiter) comment() {
 	if w.events == nil {
 		w.events = w.begin()
 	}
-	if w.events.comment("waiting for the model") != nil {
+	var err error
+	if w.render != nil {
+		err = w.events.events(w.render())
+	} else {
+		err = w.events.comment("waiting for the model")
+	}
+	if err != nil {
 		w.disconnected()
 		return
 	}
 	w.timer.Reset(w.interval)
 }
 
-// stop ends the comments and returns the stream; nil if it has not begun.
+// stop ends the signs of life and returns the stream; nil if it has not begun.
 func (w *waiter) stop() *eventWriter {
 	w.mu.Lock()
 	defer w.mu.Unlock()

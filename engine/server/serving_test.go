@@ -2,10 +2,13 @@ package server_test
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"headroom/engine/problem"
@@ -81,6 +84,59 @@ func TestWaitingStream(t *testing.T) {
 				t.Errorf("without waiting: %d %s", status, text)
 			}
 		})
+	}
+}
+
+// TestWaitingSigns: a stream that waits for its model gets its dialect's own sign of life every
+// 5 s, then the answer, or the error as an event.
+func TestWaitingSigns(t *testing.T) {
+	const comment = ": waiting for the model\n\n"
+	for _, c := range []struct{ path, body, sign, begin, failed string }{
+		{"/v1/chat/completions", hiStreamed, comment, `data: {"id"`, `data: {"error":{"message"`},
+		{responsesPath, responsesBody(responsesStream), comment, "event: response.created\n",
+			"event: response.created\n"}, // then response.failed
+		{messagesPath, messagesBody(messagesStream), "event: ping\ndata: {\"type\":\"ping\"}\n\n",
+			"event: message_start\n", "event: error\n"},
+		{"/api/chat", ollamaChat(), `"message":{"role":"assistant","content":""},"done":false}` +
+			"\n", `{"model"`, `{"error"`},
+		{"/api/generate", `{"model":"demo","prompt":"hi"}`, `"response":"","done":false}` + "\n",
+			`{"model"`, `{"error"`},
+		{"/api/generate", `{"model":"demo"}`, "", `{"model"`, `{"error"`}, // one document
+	} {
+		full := problem.New(problem.DoesNotFit, "It does not fit", "", "")
+		for _, err := range []error{nil, full} {
+			synctest.Test(t, func(t *testing.T) {
+				e := newFakeEngine(func(s *fakeStream) { s.say("late"); s.done("stop", nil) })
+				m := &slowModels{fakeModels: fakeModels{engine: e}, ready: make(chan struct{})}
+				s := server.New(server.Options{Models: m, Dialects: dialects,
+					Log: slog.New(slog.DiscardHandler)})
+				w := httptest.NewRecorder()
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodPost,
+					"http://localhost"+c.path, strings.NewReader(c.body))
+				answered := make(chan struct{})
+				go func() {
+					defer close(answered)
+					s.ServeHTTP(w, r)
+				}()
+				time.Sleep(11 * time.Second)
+				synctest.Wait()
+				waited := w.Body.String()
+				if n := strings.Count(waited, c.sign); c.sign != "" && n != 2 ||
+					c.sign == "" && waited != "" {
+					t.Errorf("%s: %d signs of life in 11 s, expected 2: %s", c.path, n, waited)
+				}
+				m.err = err
+				close(m.ready)
+				<-answered
+				want := c.begin
+				if err != nil {
+					want = c.failed
+				}
+				if rest := w.Body.String()[len(waited):]; !strings.HasPrefix(rest, want) {
+					t.Errorf("%s, %v: after that came %s", c.path, err, rest)
+				}
+			})
+		}
 	}
 }
 

@@ -142,6 +142,37 @@ func TestBodiesThatNeverCome(t *testing.T) {
 	}
 }
 
+// TestAnswerAfterTheBody: a client that sends its whole body before it reads gets the answer of a
+// request that was refused unread. The answer is complete while the body still arrives.
+func TestAnswerAfterTheBody(t *testing.T) {
+	s := server.New(server.Options{Models: &fakeModels{engine: newFakeEngine(nil)},
+		Dialects: dialects, Log: slog.New(slog.DiscardHandler)})
+	address := serveWith(t, s, server.ServeOptions{Limits: server.Limits{Linger: patience}})
+	const size = 24 << 20 // more than the system buffers
+	head := strings.Replace(withBody("POST", "/v1/completions", ""), "1000", fmt.Sprint(size), 1)
+	_, sent, _ := strings.Cut(head, "\r\n\r\n")
+	conn := dial(t, address, head)
+	part := make([]byte, 1<<20)
+	for left := size - len(sent); left > 0; {
+		n, err := conn.Write(part[:min(left, len(part))])
+		if err != nil {
+			t.Fatalf("with %d bytes left: %v", left, err)
+		}
+		if left -= n; left < 1<<20 {
+			break
+		}
+		time.Sleep(50 * time.Millisecond) // in all longer than http.Server waits by itself
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(answer.Body)
+	if answer.StatusCode != 413 || err != nil || !strings.Contains(string(text), "too large") {
+		t.Errorf("%d %s, %v", answer.StatusCode, text, err)
+	}
+}
+
 // TestSlowBodies: a body that stops, or that comes too slowly, ends with 408.
 func TestSlowBodies(t *testing.T) {
 	s := server.New(server.Options{Models: &fakeModels{engine: newFakeEngine(nil)},

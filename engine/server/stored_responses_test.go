@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"headroom/app/keys"
 	"headroom/engine"
+	"headroom/engine/responses"
 	"headroom/engine/server"
 )
 
@@ -249,5 +251,38 @@ func TestCancelledResponse(t *testing.T) {
 	}
 	if status, got := ask(t, "POST", url+"/"+id+"/cancel", ""); status != 400 {
 		t.Errorf("cancelled twice: got %d %v", status, got)
+	}
+}
+
+// TestStoredResponsesOfKeys: a program that stores much pushes out nobody else's responses.
+func TestStoredResponsesOfKeys(t *testing.T) {
+	e := newFakeEngine(func(s *fakeStream) {
+		s.say("So\n</think>\n\nYes")
+		s.done(engine.FinishStop, nil)
+	})
+	url, store, _ := withKeys(t, e, server.Options{Dialects: []server.Dialect{responses.New()}})
+	url += responsesPath
+	person, program := addKey(t, store, "person", keys.Limits{}), addKey(t, store, "program",
+		keys.Limits{})
+	create := func(key, query string) (id string) {
+		status, _, text := post(t, url, `{"input":[{"type":"web_search_call","query":"`+query+
+			`"},{"role":"user","content":"hi"}]}`, "X-Api-Key", key)
+		<-e.streams
+		<-e.requests
+		var created struct{ ID string }
+		if err := json.Unmarshal([]byte(text), &created); err != nil || status != 200 {
+			t.Fatal(status, text, err)
+		}
+		return created.ID
+	}
+	theirs, large := create(person, ""), strings.Repeat("x", 3_000_000)
+	first := create(program, large)
+	for range 25 {
+		create(program, large)
+	}
+	for id, want := range map[string]int{theirs: 200, first: 404} {
+		if status, _, text := do(t, "GET", url+"/"+id, "", "X-Api-Key", person); status != want {
+			t.Errorf("%d %s, expected %d", status, text, want)
+		}
 	}
 }
