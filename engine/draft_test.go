@@ -49,6 +49,55 @@ func (d *drafter) propose(tokens []int32) (drafts []int32) {
 	return drafts
 }
 
+// plainAnswers are requests with the tokens and log-probabilities of their answers, which those of
+// decoding ahead must equal.
+type plainAnswers struct {
+	requests []engine.Request
+	tokens   [][]int32
+	logprobs [][]float32
+}
+
+// add has a request answered in plain decoding, and returns the tokens.
+func (p *plainAnswers) add(t *testing.T, plain *engine.Engine, r engine.Request) []int32 {
+	t.Helper()
+	tokens, logprobs, _ := answer(t, submit(t, plain, r))
+	p.requests, p.tokens = append(p.requests, r), append(p.tokens, tokens)
+	p.logprobs = append(p.logprobs, logprobs)
+	return tokens
+}
+
+// alone compares the answers of an engine that gets one request after the other.
+func (p *plainAnswers) alone(t *testing.T, ahead *engine.Engine, how string) {
+	t.Helper()
+	for i := range p.requests {
+		p.compare(t, ahead, how+", alone", i)
+	}
+}
+
+// crowd compares the answers of an engine that gets all requests at once. All memory is free
+// afterwards.
+func (p *plainAnswers) crowd(t *testing.T, ahead *engine.Engine, how string) {
+	t.Helper()
+	var group sync.WaitGroup
+	for i := range p.requests {
+		group.Go(func() { p.compare(t, ahead, how+", in a crowd", i) })
+	}
+	group.Wait()
+	idle(t, ahead)
+	if err := ahead.CheckMemory(); err != nil {
+		t.Fatalf("%s: %v", how, err)
+	}
+}
+
+// compare compares the answer to one request.
+func (p *plainAnswers) compare(t *testing.T, ahead *engine.Engine, how string, i int) {
+	t.Helper()
+	tokens, logprobs, _ := answer(t, submit(t, ahead, p.requests[i]))
+	if !slices.Equal(tokens, p.tokens[i]) || !slices.Equal(logprobs, p.logprobs[i]) {
+		t.Errorf("%s, request %d: got %d, expected %d", how, i, tokens, p.tokens[i])
+	}
+}
+
 // sameWithDrafts answers prompts in plain decoding, and then with drafts.
 func sameWithDrafts(t *testing.T, src engine.Source, o engine.Options, prompts [][]int32,
 	vocab int32, depths []int) {
@@ -57,7 +106,10 @@ func sameWithDrafts(t *testing.T, src engine.Source, o engine.Options, prompts [
 	o.Speculate = engine.SpeculateAuto
 	drafting := openModel(t, src, o)
 	d := &drafter{r: rand.New(rand.NewPCG(1, 9)), vocab: vocab}
-	var requests []engine.Request
+	var want plainAnswers
+	ask := func(r engine.Request) {
+		d.answers = append(d.answers, slices.Concat(r.Prompt, want.add(t, plain, r)))
+	}
 	for i, p := range prompts {
 		s := sample.Params{}
 		if i%2 == 1 {
@@ -65,30 +117,12 @@ func sameWithDrafts(t *testing.T, src engine.Source, o engine.Options, prompts [
 				RepetitionPenalty: 1.05}
 		}
 		s.Logprobs = 1
-		requests = append(requests, engine.Request{Prompt: p, MaxTokens: 24 + i%7, Sampling: s,
-			IgnoreEOS: true})
-	}
-	type result struct {
-		tokens   []int32
-		logprobs []float32
-	}
-	run := func(e *engine.Engine, r engine.Request) (x result) {
-		x.tokens, x.logprobs, _ = answer(t, submit(t, e, r))
-		return x
-	}
-	var want []result
-	for _, r := range requests {
-		x := run(plain, r)
-		want = append(want, x)
-		d.answers = append(d.answers, append(slices.Clone(r.Prompt), x.tokens...))
+		ask(engine.Request{Prompt: p, MaxTokens: 24 + i%7, Sampling: s, IgnoreEOS: true})
 	}
 	// The next turns resume after the answers.
-	for i := range requests {
-		r := requests[i]
-		r.Prompt = append(slices.Clone(d.answers[i]), r.Prompt[:len(r.Prompt)/2]...)
-		x := run(plain, r)
-		requests, want = append(requests, r), append(want, x)
-		d.answers = append(d.answers, append(slices.Clone(r.Prompt), x.tokens...))
+	for i, r := range want.requests {
+		r.Prompt = slices.Concat(d.answers[i], r.Prompt[:len(r.Prompt)/2])
+		ask(r)
 	}
 	for _, depth := range depths {
 		for _, wrong := range []float64{0, 0.3, 1} {
@@ -97,29 +131,8 @@ func sameWithDrafts(t *testing.T, src engine.Source, o engine.Options, prompts [
 			d.mu.Unlock()
 			drafting.AlwaysDraft(d.propose)
 			name := fmt.Sprintf("depth %d, wrong %g", depth, wrong)
-			check := func(i int, got result) {
-				if !slices.Equal(got.tokens, want[i].tokens) ||
-					!slices.Equal(got.logprobs, want[i].logprobs) {
-					t.Errorf("%s, request %d: got %d, expected %d", name, i, got.tokens,
-						want[i].tokens)
-				}
-			}
-			for i, r := range requests { // alone
-				check(i, run(drafting, r))
-			}
-			var group sync.WaitGroup
-			got := make([]result, len(requests))
-			for i, r := range requests { // in a crowd
-				group.Go(func() { got[i] = run(drafting, r) })
-			}
-			group.Wait()
-			for i := range got {
-				check(i, got[i])
-			}
-			idle(t, drafting)
-			if err := drafting.CheckMemory(); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+			want.alone(t, drafting, name)
+			want.crowd(t, drafting, name)
 		}
 	}
 	s := drafting.Stats()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -81,6 +82,9 @@ func (e *Engine) makePlan(src Source) (err error) {
 	}
 	if err := cmp.Or(e.plan.Check(), e.plan.CheckBuffers()); err != nil {
 		return err
+	}
+	if err := e.plan.DrafterError; err != nil {
+		slog.Warn("the model's block that drafts tokens cannot be used", "err", err)
 	}
 	e.TextProcessor, err = textproc.ReadWithConfig(src, e.plan.Config)
 	return err

@@ -6,12 +6,14 @@ package engine_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
-	"sync"
+	"strings"
 	"testing"
 
 	"headroom/engine"
@@ -29,16 +31,7 @@ func sameWithMTP(t *testing.T, src engine.Source, prompts [][]int32, depths []in
 	plain := openModel(t, src, o)
 	o.Speculate = engine.SpeculateAuto
 	ahead := openModel(t, src, o)
-	type result struct {
-		tokens   []int32
-		logprobs []float32
-	}
-	run := func(e *engine.Engine, r engine.Request) (x result) {
-		x.tokens, x.logprobs, _ = answer(t, submit(t, e, r))
-		return x
-	}
-	var requests []engine.Request
-	var want []result
+	var want plainAnswers
 	for i, p := range prompts {
 		s := sample.Params{Logprobs: 1}
 		if i%2 == 1 {
@@ -47,39 +40,18 @@ func sameWithMTP(t *testing.T, src engine.Source, prompts [][]int32, depths []in
 		}
 		r := engine.Request{Prompt: p, MaxTokens: 40, Sampling: s}
 		for range 2 {
-			x := run(plain, r)
-			requests, want = append(requests, r), append(want, x)
-			r.Prompt = slices.Concat(r.Prompt, x.tokens, prompts[(i+1)%len(prompts)])
+			tokens := want.add(t, plain, r)
+			r.Prompt = slices.Concat(r.Prompt, tokens, prompts[(i+1)%len(prompts)])
 		}
 	}
 	for _, depth := range depths {
 		ahead.DraftDepth(depth)
-		compare := func(i int, got result) {
-			if !slices.Equal(got.tokens, want[i].tokens) ||
-				!slices.Equal(got.logprobs, want[i].logprobs) {
-				t.Errorf("depth %d, request %d: got %d, expected %d", depth, i, got.tokens,
-					want[i].tokens)
-			}
-		}
+		name := fmt.Sprintf("depth %d", depth)
 		before := ahead.Stats()
-		for i, r := range requests {
-			compare(i, run(ahead, r))
-		}
+		want.alone(t, ahead, name)
 		s := ahead.Stats()
 		check(depth, s.AcceptedTokens-before.AcceptedTokens, s.DraftTokens-before.DraftTokens)
-		var group sync.WaitGroup
-		got := make([]result, len(requests))
-		for i, r := range requests {
-			group.Go(func() { got[i] = run(ahead, r) })
-		}
-		group.Wait()
-		for i := range got {
-			compare(i, got[i])
-		}
-		idle(t, ahead)
-		if err := ahead.CheckMemory(); err != nil {
-			t.Fatal(err)
-		}
+		want.crowd(t, ahead, name)
 	}
 }
 
@@ -187,7 +159,8 @@ func TestGivenDrafts(t *testing.T) {
 	}
 }
 
-// TestBrokenMTP: a block that cannot be used does not keep the model from being loaded.
+// TestBrokenMTP: a block that cannot be used does not keep the model from being loaded. Opening the
+// model logs why, once, and describing it does not.
 func TestBrokenMTP(t *testing.T) {
 	src := tinySource(t, "qwen3_5_text")
 	dir := t.TempDir()
@@ -213,7 +186,17 @@ func TestBrokenMTP(t *testing.T) {
 	}
 	r := engine.Request{Prompt: someIDs(1, 20), MaxTokens: 8, IgnoreEOS: true}
 	want, _, _ := collect(t, submit(t, openModel(t, src, engine.Options{}), r))
-	e := openModel(t, engine.Source{Dir: dir}, engine.Options{Speculate: engine.SpeculateAuto})
+	var log bytes.Buffer
+	logTo(t, slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	broken, o := engine.Source{Dir: dir}, engine.Options{Speculate: engine.SpeculateAuto}
+	if _, err := engine.Describe(broken, o); err != nil || log.Len() > 0 {
+		t.Errorf("describing the model: %v, logged %s", err, &log)
+	}
+	e := openModel(t, broken, o)
+	if got := log.String(); strings.Count(got, "\n") != 1 ||
+		!strings.Contains(got, "cannot be used") || !strings.Contains(got, "mtp.fc") {
+		t.Errorf("opening the model logged %s", got)
+	}
 	if got, _, _ := collect(t, submit(t, e, r)); !slices.Equal(got, want) {
 		t.Errorf("got %d, expected %d", got, want)
 	}

@@ -100,7 +100,7 @@ const (
 	SpeculateMTP    = draft.WayMTP
 )
 
-// CheckSpeculate returns an error unless Options.Speculate may have the value.
+// CheckSpeculate returns an error unless value is one of these.
 func CheckSpeculate(value string) error { return draft.CheckWay(value) }
 
 // draftTokens returns how many proposed tokens a pass verifies.
@@ -113,9 +113,11 @@ func (o Options) draftTokens() int {
 
 // Check returns a Problem if an option that planning depends on is valid for no model.
 func (o Options) Check() error {
-	if err := CheckSpeculate(o.Speculate); err != nil {
-		return problem.Wrap(problem.BadRequest, err, "There is no such way to decode ahead",
-			"Leave it out to get auto.")
+	if o.Speculate != "" {
+		if err := CheckSpeculate(o.Speculate); err != nil {
+			return problem.Wrap(problem.BadRequest, err, "There is no such way to decode ahead",
+				"Leave it out to get auto.")
+		}
 	}
 	return o.planning().Check()
 }

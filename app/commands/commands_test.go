@@ -193,6 +193,8 @@ func TestRefusals(t *testing.T) {
 			[]string{"--max-prefill-stall is -1s, expected 0 or more"}},
 		{"negative conversations", []string{"serve", "--prompt-cache-size=-1"}, 2,
 			[]string{"--prompt-cache-size is -1, expected 0 or more"}},
+		{"no such way to decode ahead", []string{"serve", "--speculate", "x"}, 2, []string{
+			`--speculate: expected "auto", "off", "lookup" or "mtp", got "x"` + "\n"}},
 		{"no prompt", []string{"run"}, 2, []string{"model-and-prompt", "Try: headroom run --help"}},
 		{"no folder", []string{"cache", "move"}, 2,
 			[]string{"<dir>", "Try: headroom cache move --help"}},
@@ -256,7 +258,7 @@ func TestInvalidModelSettings(t *testing.T) {
 	for key, value := range map[string]string{"kvFormat": `"q9"`, "kvBits": `"q9"`,
 		"kvGroupSize": `"7"`, "kvBoundaryBits": "99", "kvStartTokens": "-1",
 		"stateFormat": `"f8"`, "maxKVTokens": "-5", "contextTokens": "-1", "maxSequences": "-1",
-		"temperature": "-3", "templateArguments": "[]"} {
+		"speculate": `"x"`, "temperature": "-3", "templateArguments": "[]"} {
 		isolate(t)
 		path := service.OpenSettings().Path()
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

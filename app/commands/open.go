@@ -36,13 +36,14 @@ type ModelFlags struct {
 	Float32      bool   `name:"float32" help:"Compute activations in float32; several times slower."`
 	NoPrefixes   bool   `name:"no-prefix-cache" help:"Process every prompt from the start, without reusing cached prefixes."`
 	MaxSequences int    `help:"Maximum number of requests that run at once. Default: 8." placeholder:"N"`
-	Speculate    string `help:"How tokens are decoded ahead where that is faster: by lookup of what the prompt already says, by the model's own block (mtp), by whichever is faster (auto), or off. No answer depends on it. Default: auto." enum:",auto,off,lookup,mtp" default:"" placeholder:"HOW"`
+	Speculate    string `help:"How tokens are decoded ahead where that is faster: by lookup of what the prompt already says, by the model's own block (mtp), by whichever is faster (auto), or off. No answer depends on it. Default: auto." placeholder:"HOW"`
 	KVFlags
 	CacheFlags
 	ModelsDir []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
 }
 
-// Validate rejects negative numbers: 0 means the default. kong calls it.
+// Validate rejects negative numbers, as 0 means the default, and ways to decode ahead that do not
+// exist. kong calls it.
 func (f *ModelFlags) Validate() error {
 	for _, n := range []struct {
 		flag  string
@@ -59,6 +60,11 @@ func (f *ModelFlags) Validate() error {
 	}
 	if f.MaxPrefillStall < 0 {
 		return fmt.Errorf("--max-prefill-stall is %s, expected 0 or more", f.MaxPrefillStall)
+	}
+	if f.Speculate != "" {
+		if err := engine.CheckSpeculate(f.Speculate); err != nil {
+			return fmt.Errorf("--speculate: %w", err)
+		}
 	}
 	return nil
 }

@@ -1,18 +1,21 @@
 // Package worker runs a model in a separate process, the worker. It implements both sides.
 //
-//	worker.go   the parent's side: starts the worker and loads the model in it
-//	client.go   the loaded model, with the methods of engine.Engine that the app uses
-//	stream.go   one request
-//	health.go   whether the process answers
-//	watchdog.go ends a worker that hangs
-//	suspects.go prompts that may end the model
-//	process.go  the process: pipes, and its start and end
-//	reason.go   why it ended, in words
-//	gate.go     tests the GPU, also in a worker
-//	inside.go   the worker's side: Main, the program of the process
-//	serve.go    handles the parent's messages and has the engine
-//	wire.go     the messages
-//	frame.go    their encoding on a pipe
+//	worker.go    the parent's side: starts the worker and loads the model in it
+//	client.go    the loaded model, with the methods of engine.Engine that the app uses
+//	stream.go    one request
+//	health.go    whether the process answers
+//	watchdog.go  ends a worker that hangs
+//	suspects.go  prompts that may end the model
+//	process.go   the process: pipes, and its start and end
+//	stopped_*.go whether the system has stopped it
+//	reason.go    why it ended, in words
+//	memory_*.go  whether the system ended it for lack of memory
+//	gate.go      tests the GPU, also in a worker
+//	inside.go    the worker's side: Main, the program of the process
+//	serve.go     handles the parent's messages and has the engine
+//	wire.go      the messages
+//	frame.go     their encoding on a pipe
+//	log.go       log records of the worker in the parent's log
 //
 // A fault in a GPU driver or a kernel, or a lack of memory, ends only the worker. Its requests end
 // with a Problem of code model_crashed, and the parent continues. When the worker ends, the system

@@ -1,6 +1,7 @@
-// Package check tests the repository itself: the import order of packages, package comments, line
-// and file lengths, forbidden imports and texts, the trail in engine/doc.go, and the claims of
-// Makefile and README. It also tests that every operator has a kernel for each device, and cases.
+// Package check tests the repository itself: the import order of packages, package comments and
+// their lists of files, line and file lengths, forbidden imports and texts, the trail in
+// engine/doc.go, and the claims of Makefile and README. It also tests that every operator has a
+// kernel for each device, and cases.
 //
 // A rule is a function that checks a tree (an fs.FS). It returns one line for each breach: where it
 // is, what is wrong and what to do. Tests run every rule over the repository, where it must find

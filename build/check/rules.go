@@ -42,6 +42,46 @@ func checkDocs(files []goFile) []string {
 	return sorted(breaches)
 }
 
+// listsFiles matches a line of the list of files in a package comment, and listedFile its names.
+var (
+	listsFiles = regexp.MustCompile(`(?m)^\t[a-z0-9_*]+\.go[ ,].*`)
+	listedFile = regexp.MustCompile(`[a-z0-9_*]+\.go\b`)
+)
+
+// checkFileLists compares the list of files in a package comment, where there is one, with the
+// package's files: the list names each of them, and no other. It need not name tests, nor the file
+// that it is in.
+func checkFileLists(files []goFile) []string {
+	names := map[string][]string{} // by package
+	for _, f := range files {
+		names[f.pkg] = append(names[f.pkg], path.Base(f.path))
+	}
+	var breaches []string
+	for _, f := range files {
+		list := strings.Join(listsFiles.FindAllString(f.doc, -1), "\n")
+		if f.test || list == "" {
+			continue
+		}
+		listed := listedFile.FindAllString(list, -1)
+		for _, name := range names[f.pkg] {
+			fits := func(pattern string) bool { ok, _ := path.Match(pattern, name); return ok }
+			if name != path.Base(f.path) && !strings.HasSuffix(name, "_test.go") &&
+				!slices.ContainsFunc(listed, fits) {
+				breaches = append(breaches, fmt.Sprintf("%s: the list of files lacks %s. Write "+
+					"what it has.", f.path, name))
+			}
+		}
+		for _, pattern := range listed {
+			fits := func(name string) bool { ok, _ := path.Match(pattern, name); return ok }
+			if !slices.ContainsFunc(names[f.pkg], fits) {
+				breaches = append(breaches, fmt.Sprintf("%s: there is no %s. Correct the list of "+
+					"files.", f.path, pattern))
+			}
+		}
+	}
+	return sorted(breaches)
+}
+
 // forbidden restricts an import to the few packages that may have it.
 type forbidden struct {
 	imports []string // import paths, each with everything below it

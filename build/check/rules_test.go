@@ -121,6 +121,30 @@ func TestDocs(t *testing.T) {
 	}
 }
 
+// TestFileLists checks the lists of files in package comments.
+func TestFileLists(t *testing.T) {
+	report(t, checkFileLists(repositoryGo(t)))
+
+	for _, c := range []struct{ name, doc, want string }{
+		{"no list", "It has b.go.", ""},
+		{"complete", "List:\n//\n//\tb.go    words\n//\tsys_*.go for each system", ""},
+		{"several in a line", "List:\n//\n//\tb.go, sys_*.go words", ""},
+		{"it names itself", "List:\n//\n//\ta.go    words\n//\tb.go, sys_*.go words", ""},
+		{"one lacks", "List:\n//\n//\tsys_*.go for each system",
+			"a.go: the list of files lacks b.go"},
+		{"one is gone", "List:\n//\n//\tb.go, sys_*.go words\n//\tgone.go words",
+			"there is no gone.go"},
+		{"none is left", "List:\n//\n//\tb.go, sys_*.go words\n//\tgone_*.go words",
+			"there is no gone_*.go"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			expect(t, checkFileLists(parsed(t, treeOf(map[string]string{
+				"a/a.go": "// Package a is. " + c.doc + "\npackage a", "a/b.go": "package a",
+				"a/a_test.go": "package a", "a/sys_linux.go": "package a"}))), c.want)
+		})
+	}
+}
+
 func TestImports(t *testing.T) {
 	report(t, checkImports(repositoryGo(t), imports))
 

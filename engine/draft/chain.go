@@ -1,38 +1,36 @@
 package draft
 
 // How far a drafter that computes goes. It drafts one token after another, and each takes a step of
-// its own. So after each draft it is decided whether the pass verifies it, and whether another one
-// is drafted. A draft comes with the probability that the drafter gave it. How often drafts of such
-// a probability were right is measured: a drafter is surer than it should be, or less sure.
+// its own. After each draft it is decided whether the pass verifies it, and whether another one is
+// drafted. A draft comes with the probability that the drafter gave it. A drafter may be too sure,
+// or not sure enough, so it is measured how often drafts of such a probability are right.
 //
-// A drafter that is not worth its time is no longer used, so nothing would be learnt about it. Now
-// and then it therefore drafts one token, which is compared with the model's own and not verified.
-// The longer it is not worth its time, the rarer that is.
+// A drafter that is not worth its time is not used, so nothing would be learnt about it. Now and
+// then it therefore drafts one token for trial, which is compared with the model's own and not
+// verified. The longer it is not worth its time, the rarer trials are.
 
-// chainClasses are the classes of probabilities, by their distance from 1.
+// chainClasses separate the classes of probabilities, by their distance from 1.
 var chainClasses = [...]float64{0.5, 0.25, 0.1, 0.03, 0.01, 0.003}
 
 // Chain is what is known about a drafter that computes. The zero value is what is assumed before
 // anything is known.
 type Chain struct {
 	// Before is what was known before the first observation, and learns all of them; nil: nothing.
-	Before     *Chain
-	seen, hits [len(chainClasses) + 1]float64
-	// rate is a moving average of drafts that were right, and rates how many it is of.
-	right, drafted float64
+	Before *Chain
+	shares [len(chainClasses) + 1]share // by class: how many drafts were right
+	latest share                        // how many of the latest drafts were right
 
-	pause, left int // tokens between two trials, and those left until the next
+	pause, left int // calls of Try from one trial to the next, and those left until the next
 }
 
 const (
-	firstRate = 0.8
-	// firstTrust is how many drafts count as much as what was known before a request.
-	firstTrust = 24
-	firstPause = 8
-	mostPause  = 512
-	rateMemory = 64 // drafts after which older ones count less than a third
+	firstRate  = 0.8 // the share of right drafts that is assumed before anything is known
+	firstTrust = 24  // how many drafts count as much as what was known before
+	// The pause between trials grows from firstPause to mostPause.
+	firstPause, mostPause = 8, 512
 )
 
+// chainClass returns the class of a probability.
 func chainClass(probability float64) int {
 	for i, distance := range chainClasses {
 		if 1-probability > distance {
@@ -47,27 +45,17 @@ func (c *Chain) Observe(probability float64, right bool) {
 	if c.Before != nil {
 		c.Before.Observe(probability, right)
 	}
-	i := chainClass(probability)
-	if c.seen[i] >= mostSeen {
-		c.seen[i], c.hits[i] = c.seen[i]/2, c.hits[i]/2
-	}
-	c.seen[i]++
-	c.drafted += 1 - c.drafted/rateMemory
-	c.right -= c.right / rateMemory
-	if right {
-		c.hits[i]++
-		c.right++
-	}
+	c.shares[chainClass(probability)].observe(right)
+	c.latest.average(right)
 }
 
-// Rate returns the probability that a draft is right, given that which the drafter gave it.
+// Rate returns the probability that a draft is right to which the drafter gave this probability.
 func (c *Chain) Rate(probability float64) float64 {
-	i := chainClass(probability)
 	first := probability
 	if c.Before != nil {
 		first = c.Before.Rate(probability)
 	}
-	return (c.hits[i] + firstWeight*first) / (c.seen[i] + firstWeight)
+	return c.shares[chainClass(probability)].rate(first, firstWeight)
 }
 
 // Next returns the probability that the next draft will be right, before it is drafted.
@@ -76,14 +64,14 @@ func (c *Chain) Next() float64 {
 	if c.Before != nil {
 		first = c.Before.Next()
 	}
-	return (c.right + firstTrust*first) / (c.drafted + firstTrust)
+	return c.latest.rate(first, firstTrust)
 }
 
-// Used records that the drafter was worth its time.
+// Used records that the drafter was worth its time: the next pause is again the shortest one.
 func (c *Chain) Used() { c.pause, c.left = 0, 0 }
 
-// Try reports whether a drafter that is not worth its time drafts a token to learn from. It is
-// called once for each pass.
+// Try reports whether a drafter that is not worth its time drafts a token for trial. It is called
+// for each pass of a sequence that has no drafts.
 func (c *Chain) Try() bool {
 	if c.pause == 0 {
 		c.pause, c.left = firstPause, firstPause
@@ -97,8 +85,8 @@ func (c *Chain) Try() bool {
 }
 
 // ChainDepth returns how many tokens the drafter should draft for a sequence, up to most, and the
-// speed of the pass with them. rows is how many sequences it drafts for in one step. The depth is 0
-// if drafts are not worth their time.
+// speed of the pass with them. rows is how many sequences a step drafts for, this one included. The
+// depth is 0 if drafts are not worth their time.
 func (r *Round) ChainDepth(c *Chain, most, rows int) (depth int, speed float64) {
 	if r.Passes.lacksPlain(r.Rows) {
 		return 0, 0
@@ -114,8 +102,9 @@ func (r *Round) ChainDepth(c *Chain, most, rows int) (depth int, speed float64) 
 	return depth, speed
 }
 
-// Take reports whether the pass verifies a draft that is right with the given probability, with
-// the drafts that may follow it, up to most. A step of the drafter takes step.
+// Take reports whether the pass should verify a draft, with the drafts that may follow it, up to
+// most. chance is the probability that it and all drafts before it are right. A step of the drafter
+// takes step seconds.
 func (r *Round) Take(c *Chain, chance, step float64, most int) bool {
 	with := *r
 	with.Add(1, chance, 0)
@@ -123,15 +112,15 @@ func (r *Round) Take(c *Chain, chance, step float64, most int) bool {
 	return speed > r.Speed(0, 0, 0)
 }
 
-// More reports whether the drafter goes on, when its drafts are all right with the probability
-// chance.
+// More reports whether the drafter should go on after a draft that the pass verifies. Its arguments
+// are like those of Take.
 func (r *Round) More(c *Chain, chance, step float64, most int) bool {
 	_, speed := r.further(c, chance, step, 1, most)
 	return speed > r.Speed(0, 0, 0)
 }
 
-// further returns how many drafts, from least to most, give the greatest speed of the pass, and
-// that speed.
+// further returns how many more drafts, from least to most, give the greatest speed of the pass,
+// and that speed. chance is the probability that all drafts before them are right.
 func (r *Round) further(c *Chain, chance, step float64, least, most int) (depth int,
 	best float64) {
 	right := 0.0

@@ -15,20 +15,19 @@ const hitClasses = 6
 // assumed before anything is known.
 type Hits struct {
 	// Before is what was known before the first observation, and learns all of them; nil: nothing.
-	Before     *Hits
-	seen, hits [hitClasses]float64
-	// window bounds proposals beyond firstWindow. It grows by one with a token that came as
-	// expected, and is halved by another one: a text copies or does not, and the rates, which are
-	// averages over texts, notice it late.
+	Before *Hits
+	shares [hitClasses]share
+	// window is the bound of a proposal, less firstWindow. The bound grows by one with a token that
+	// came as expected, and is halved by another one: a text copies or does not, and the rates,
+	// which are averages over texts, notice it late.
 	window int
 }
 
 var firstHits = [hitClasses]float64{0.3, 0.4, 0.55, 0.7, 0.8, 0.85}
 
 const (
-	firstWeight = 8   // how many observations count as much as what was known before
-	mostSeen    = 200 // after so many observations, older ones are forgotten
-	firstWindow = 2   // the bound of the first proposal
+	firstWeight = 8 // how many observations count as much as what was known before
+	firstWindow = 2 // the bound of the first proposal
 )
 
 func hitClass(match int) int {
@@ -44,14 +43,9 @@ func (h *Hits) Observe(match int, hit bool) {
 	if h.Before != nil {
 		h.Before.Observe(match, hit)
 	}
-	c := hitClass(match)
-	if h.seen[c] >= mostSeen {
-		h.seen[c], h.hits[c] = h.seen[c]/2, h.hits[c]/2
-	}
-	h.seen[c]++
+	h.shares[hitClass(match)].observe(hit)
 	window := h.window + firstWindow
 	if hit {
-		h.hits[c]++
 		window = min(window+1, MaxTokens)
 	} else {
 		window /= 2
@@ -66,7 +60,7 @@ func (h *Hits) Rate(match int) float64 {
 	if h.Before != nil {
 		first = h.Before.Rate(match)
 	}
-	return (h.hits[c] + firstWeight*first) / (h.seen[c] + firstWeight)
+	return h.shares[c].rate(first, firstWeight)
 }
 
 // MaxRows is the largest number of rows whose time Times measures.

@@ -24,10 +24,10 @@ func linear(slope float64, rows ...int) *Times {
 }
 
 // always returns hits with which a share of all expected tokens comes.
-func always(share float64) *Hits {
+func always(rate float64) *Hits {
 	h := &Hits{window: MaxTokens - firstWindow}
-	for c := range hitClasses {
-		h.seen[c], h.hits[c] = 1e6, 1e6*share
+	for c := range h.shares {
+		h.shares[c] = share{1e6, 1e6 * rate}
 	}
 	return h
 }

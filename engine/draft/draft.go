@@ -5,6 +5,7 @@
 //	lookup.go   what followed the same tokens earlier in the same sequence
 //	chain.go    what a block of the model drafts (models.Drafter), one token after another
 //	depth.go    how many tokens are worth a proposal, from measured times and from earlier hits
+//	share.go    how often a guess was right, where old guesses count less than new ones
 //
 // Nothing here knows a device or a clock.
 package draft
@@ -19,14 +20,15 @@ const (
 	WayMTP    = "mtp"    // only by the model's own block
 )
 
-// CheckWay returns an error unless way is one of these or "".
+// CheckWay returns an error unless way is one of these. Callers that take "" for a way that was not
+// given do not check it.
 func CheckWay(way string) error {
 	switch way {
-	case "", WayAuto, WayOff, WayLookup, WayMTP:
+	case WayAuto, WayOff, WayLookup, WayMTP:
 		return nil
 	}
-	return fmt.Errorf("got %.80q, expected %s, %s, %s or %s", way, WayAuto, WayOff, WayLookup,
-		WayMTP)
+	return fmt.Errorf("expected %q, %q, %q or %q, got %.80q", WayAuto, WayOff, WayLookup, WayMTP,
+		way)
 }
 
 // MaxTokens is the maximum number of tokens in a proposal.

@@ -8,9 +8,8 @@ func (p *Params) ReadSpeculation(how *string) error {
 	if how == nil {
 		return nil
 	}
-	if draft.CheckWay(*how) != nil || *how == "" {
-		return BadParam("speculation", `expected %q, %q, %q or %q, got %.80q`, draft.WayAuto,
-			draft.WayOff, draft.WayLookup, draft.WayMTP, *how)
+	if err := draft.CheckWay(*how); err != nil {
+		return BadParam("speculation", "%v", err)
 	}
 	p.Speculate = *how
 	return nil

@@ -20,8 +20,8 @@ type chains struct {
 	all      draft.Chain   // of all requests
 	times    draft.Times   // of steps of the block
 	round    draft.Round   // the pass that is being planned
-	drafting int           // sequences that the block drafts for
-	took     time.Duration // of the block's steps before the pass that is planned
+	drafting int           // sequences of that pass that the block drafts for
+	took     time.Duration // of the block's steps before that pass
 
 	active []chain
 	tokens []int32
@@ -32,15 +32,15 @@ type chains struct {
 // chain is a sequence that the block drafts for.
 type chain struct {
 	work   *sched.Work
-	row    int32   // of the last step
-	count  int     // drafts that the pass will verify
-	chance float64 // that all of them are right
+	row    int32   // its row in the last step of the block
+	count  int     // drafts that the pass will verify, so far
+	chance float64 // the probability that all of them are right
 	trial  bool    // its only draft is compared and not verified
 }
 
-// proposeChain appends room for the block's drafts to r.drafts if they are expected to make the
-// pass faster than speed, and reports whether they are. The request may have one draft for trial
-// although they are not.
+// proposeChain reports whether the block's drafts are expected to make the pass faster than speed.
+// If so, it appends room for them to r.drafts. If not, and speed is 0, the block may draft one
+// token for trial.
 func (l *Loop) proposeChain(r *request, most int, speed float64) bool {
 	c := &l.drafts.chains
 	if !r.chaining || most < 1 {

@@ -32,6 +32,30 @@ type drafts struct {
 	free    bool                         // every pass counts as equally long, for tests
 }
 
+// requestDrafts is the state of a request that concerns drafts.
+type requestDrafts struct {
+	drafting bool          // tokens may be drafted
+	lookup   *draft.Lookup // nil: none are looked up
+	hits     draft.Hits    // what is known about lookups
+	chaining bool          // the model's block may draft
+	chain    draft.Chain   // what is known about the block
+
+	// The drafts of the step that is planned or runs:
+	drafts     []int32   // their tokens
+	chainDepth int       // how many the block is expected to draft; 0: none
+	sureness   []float64 // the probabilities that the block gave them
+	awaited    bool      // the host needs the next token before it plans another pass
+	forced     bool      // Config.Draft has decided on them
+	given      bool      // it has named them, and the block only takes its time
+
+	// If chainTry, the block has drafted the token tried with the probability triedSure. It is
+	// compared and not verified.
+	chainTry  bool
+	tried     int32
+	triedSure float64
+	chainDue  bool // a trial is due once the last token is known
+}
+
 // Drafts are what a pass verifies after the last token of a sequence, if it is not the loop that
 // decides.
 type Drafts struct {

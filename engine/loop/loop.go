@@ -8,6 +8,8 @@
 //	loop.go         the hot path: schedule, launch, complete
 //	step.go         one forward pass: builds its batch, launches it, waits for it
 //	draft.go        proposes tokens before a step, and accepts those that were right
+//	chain.go        drafts of the model's own block
+//	form.go         answers of a given form: their masks, and tokens that are forced
 //	token.go        turns the results of a step into tokens, text and events; ends requests
 //	inbox.go        Submit, Cancel and Close, which other goroutines call
 //	request.go      a Request and its Events
@@ -20,9 +22,11 @@
 //	prefillstall.go limits the prompt tokens of a pass that also decodes
 //	throttle.go     idles between steps, to cool a hot computer
 //	heartbeat.go    shows a watchdog that the loop makes progress
+//	steptime.go     how long a step may last before something is wrong
 //	requestlog.go   logs ended requests: the PERF line and the cause of a cache miss
 //	retryafter.go   estimates when a refused client should try again
 //	stats.go        counters, and the snapshot that Stats returns
+//	testing.go      what only tests call
 package loop
 
 import (

@@ -8,7 +8,6 @@ import (
 
 	"headroom/engine/cachemiss"
 	"headroom/engine/chat"
-	"headroom/engine/draft"
 	"headroom/engine/sample"
 	"headroom/engine/sched"
 	"headroom/engine/structured"
@@ -143,38 +142,21 @@ func (t Timing) DecodeTokensPerSecond() float64 {
 // request is a Request with its state in the loop.
 type request struct {
 	Request
+	requestDrafts
 	seq     sched.Sequence
 	sampler *sample.Sampler
 	form    *structured.Answer // nil: the answer may have any form
-	lookup  *draft.Lookup      // nil: no tokens are proposed
-	hits    draft.Hits
-	drafts  []int32 // proposed for the step that is planned or runs
-
-	drafting   bool        // tokens may be drafted
-	awaited    bool        // the host needs its next token before it plans another pass
-	chaining   bool        // by the model's block
-	chain      draft.Chain // what is known about the block that drafts
-	chainDepth int         // drafts of the block that the step is expected to have; 0: none
-	forced     bool        // Config.Draft has decided on the drafts of the step
-	given      bool        // it has named them, and the block only takes its time
-	sureness   []float64   // the probabilities that the block gave drafts
-	// If chainTry, the block has drafted the token tried with the probability triedSure, to be
-	// compared and not to be verified.
-	chainTry  bool
-	chainDue  bool // a trial is due once the last token is known
-	tried     int32
-	triedSure float64
-	text      *tokenizer.Stream
-	stop      *chat.StopMatcher
-	stopped   bool      // a stop text ended the generation
-	scored    int       // prompt tokens whose scores have been sent
-	pooled    []float64 // with Embed: the sums of hidden states so far
-	vector    []float32 // with Embed: the result
-	ended     bool      // finish was called; a step in flight may still hold the request
-	stream    *Stream
-	usage     Usage
-	miss      cachemiss.Match // the prompt compared with the history at Submit
-	title     string          // the conversation's title in lists
+	text    *tokenizer.Stream
+	stop    *chat.StopMatcher
+	stopped bool      // a stop text ended the generation
+	scored  int       // prompt tokens whose scores have been sent
+	pooled  []float64 // with Embed: the sums of hidden states so far
+	vector  []float32 // with Embed: the result
+	ended   bool      // finish was called; a step in flight may still hold the request
+	stream  *Stream
+	usage   Usage
+	miss    cachemiss.Match // the prompt compared with the history at Submit
+	title   string          // the conversation's title in lists
 
 	lookups                int // number of lookups in the block store
 	blockHits, blockWrites int // blocks read from the store, and passed to it

@@ -14,7 +14,6 @@ package plan
 
 import (
 	"fmt"
-	"log/slog"
 
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
@@ -124,6 +123,8 @@ type Plan struct {
 	Unread      []string // tensors of the files that the model does not read
 	CopiedBytes int64    // of weights that loading copies or transposes
 	DraftSlots  int      // slots for the states before drafts
+	// DrafterError is why the model's block that drafts cannot be used; nil: nothing is wrong.
+	DrafterError error
 
 	requestedTokens int // Options.ContextTokens as requested
 	largestBytes    int // of an activation
@@ -180,7 +181,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 		o.NoDrafter = true
 		plain, plainErr := New(src, o)
 		if plainErr == nil {
-			slog.Warn("the model's block that drafts tokens cannot be used", "err", err)
+			plain.DrafterError = err
 		}
 		return plain, plainErr
 	case err != nil:

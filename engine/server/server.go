@@ -4,14 +4,22 @@
 // renders answers. The server does the work that all dialects share:
 //
 //	engine/guard                       access control
+//	dialect.go                         what a dialect implements
 //	middleware.go                      logging, counting, recovery from panics
 //	handle.go                          submitting to the engine
 //	callers.go                         what named keys may do
 //	limits.go, connections.go, pace.go connections and deadlines
+//	descriptors_*.go                   how many files may be open
 //	body.go                            size and memory of bodies
+//	collector.go                       the garbage collector while bodies take much memory
+//	choices.go                         several answers to one request
 //	answer.go                          the engine's events
+//	echo.go                            the prompt with which an answer begins
+//	vectors.go                         vectors and scores
 //	whole.go, stream.go, framing.go    whole and streamed answers
+//	document.go                        answers that are one document
 //	serving.go                         how a request waits for its model and holds it
+//	move.go                            requests that outlive the model's process
 //	follow.go                          work that a client follows, such as a download
 //	stall.go                           clients that do not read
 //	errors.go                          status codes and Retry-After

@@ -297,6 +297,16 @@ test('requests show the cause of a cache miss, with the differing text marked', 
   expect(document.querySelector('[data-testid="cache-miss"]')).toBeNull();
 });
 
+test('a request without drafts has no line about decoding ahead', async () => {
+  await open(
+    (b) => (b.requests = b.requests.map((one) => ({ ...one, draftTokens: 0, acceptedTokens: 0 }))),
+  );
+  await click(/^Requests$/);
+  await click(/A date or time changed/);
+  expect(text('[data-testid="cache-miss"] .figures')).toMatch(/First token after 7\.4 s/);
+  expect(text('[data-testid="cache-miss"] .figures')).not.toMatch(/Decoded ahead|drafts/);
+});
+
 test('a new finished request appears without polling', async () => {
   await open();
   await click(/^Requests$/);

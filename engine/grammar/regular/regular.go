@@ -10,6 +10,9 @@
 //	regular.go     expressions and their construction
 //	derivative.go  derivatives, and the search for any text
 //	runes.go       characters as UTF-8
+//	multiple.go    multiples of a number
+//	pattern.go     patterns of ECMA-262 as expressions
+//	parse.go       parses them
 //
 // A Space and its expressions belong to one goroutine at a time.
 package regular
