@@ -505,14 +505,16 @@ func TestKeepAlive(t *testing.T) {
 	keep(0)
 	m.expectEngines("a ready") // another request uses it
 	end()
-	m.expectEngines("a ready")
+	m.settle()
+	m.expectEngines("a unloaded")
+	m.request("a")()
 	m.pinned["a"] = true // by a person: no request decides over it
 	keep(0)
 	m.expectEngines("a ready")
 	m.pinned["a"] = false
 	keep(0)
 	m.expectEngines("a unloaded")
-	m.expectLoads("a a")
+	m.expectLoads("a a a")
 }
 
 // TestUnloadedModelsAreForgotten: a model that was unloaded long ago is no longer listed, unless a
