@@ -138,7 +138,7 @@ func (h *Host) RemoveModel(id, path string) error {
 	}
 	h.mu.Lock()
 	used := slices.ContainsFunc(h.instances, func(i *instance) bool {
-		return i.model.ID == id && (i.want != nil || i.have != nil)
+		return i.model.ID == id && (i.want != nil && i.failure == nil || i.have != nil || i.opening)
 	})
 	h.mu.Unlock()
 	if used {
@@ -148,6 +148,14 @@ func (h *Host) RemoveModel(id, path string) error {
 	if err := h.options.Library.Remove(models[i], path); err != nil {
 		return err
 	}
+	h.mu.Lock()
+	if i := h.instanceFor(models[i]); i != nil && i.failure != nil {
+		h.setWanted(i, nil) // loading it is not tried again
+		if h.chosen == i {
+			h.chosen = nil
+		}
+	}
+	h.mu.Unlock()
 	h.log.Info("model moved to the trash", "model", id, "path", path)
 	h.models.rescan()
 	return nil

@@ -87,6 +87,28 @@ func TestDownloadedModel(t *testing.T) {
 	expect("vanished new ready")
 }
 
+// TestRemoveFailedModel: a model that could not be loaded is not in use, so it can be removed.
+func TestRemoveFailedModel(t *testing.T) {
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	h := newWatchingHost(t)
+	h.start("a")
+	e := h.loading("a")
+	if err := h.RemoveModel("a", ""); err == nil {
+		t.Error("a model that is being loaded is removed")
+	}
+	e.finish <- problem.New(problem.ModelBroken, "It is damaged", "", "")
+	if err := h.Wait(t.Context()); err == nil {
+		t.Fatal("it is loaded")
+	}
+	if err := h.RemoveModel("a", ""); err != nil {
+		t.Error(err)
+	}
+	h.expect(Stopped, "")
+	if _, err := h.Acquire("a"); problem.From(err).Code != problem.ModelNotFound {
+		t.Errorf("a request for it: %v", err)
+	}
+}
+
 // TestVanishedModel: a model whose folder is gone is not listed, and a request for it is told that
 // there is no such model: once the list is current, or else when loading fails.
 func TestVanishedModel(t *testing.T) {
