@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"headroom/app/service"
 	"headroom/app/settings"
@@ -60,6 +61,29 @@ func TestSettingsOfCopies(t *testing.T) {
 	}
 	if !strings.Contains(string(s.log.Bytes()), "settings of a copy of this model have no effect") {
 		t.Errorf("the log is %s", s.log.Bytes())
+	}
+}
+
+// TestAliasWithoutEffect: an alias that is the ID of another model means that model, and the list and
+// the log of a server say so.
+func TestAliasWithoutEffect(t *testing.T) {
+	isolate(t)
+	root := t.TempDir()
+	demoFolder(t, filepath.Join(root, "org", "first"))
+	configure(t, map[string]settings.Model{"headroom-demo": {Aliases: []string{"First"}}})
+	const says = `"First" of headroom-demo means org/first, whose name it is`
+	if _, out, _ := headroom("", "models", "--models-dir", root); !strings.Contains(out, says) {
+		t.Errorf("models printed %s", out)
+	}
+	s := startServer(t, "--models-dir", root, "--model", "headroom-demo")
+	for _, path := range []string{"first", "org/First:latest", "FIRST"} {
+		if status, text, _ := s.ask("GET", "/v1/models/"+path, ""); status != 200 ||
+			!strings.Contains(text, `"id":"org/first"`) {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	for logged := false; !logged; time.Sleep(10 * time.Millisecond) {
+		logged = strings.Contains(string(s.log.Bytes()), "means org/first")
 	}
 }
 

@@ -75,6 +75,7 @@ func (c *ModelsList) Run(t *terminal) error {
 	printUnusable(t, models, library.Broken, "Damaged")
 	printUnusable(t, models, library.NotLoadable, "Not supported")
 	printCopies(t, models, file.Get().Configured)
+	printAliases(t, models, aliases(file.Get()))
 	heading := "\nNot searched:\n"
 	for _, note := range slices.Concat(library.Unreadable(c.ModelsDir), l.Notes()) {
 		fmt.Fprintf(t.out, "%s  %s\n", heading, oneLine(note))
@@ -113,6 +114,15 @@ func progress(d *library.Download) string {
 		return fmt.Sprintf(" (%s so far)", gigabytes(d.DoneBytes))
 	}
 	return fmt.Sprintf(" (%s of %s)", gigabytes(d.DoneBytes), gigabytes(d.TotalBytes))
+}
+
+// printAliases lists the aliases that have no effect.
+func printAliases(t *terminal, models []library.Model, aliases func(id string) []string) {
+	heading := "\nAliases without effect:\n"
+	for _, sentence := range library.WithoutEffect(models, aliases) {
+		fmt.Fprintf(t.out, "%s  %s\n", heading, oneLine(sentence))
+		heading = ""
+	}
 }
 
 // printCopies lists the models that exist in several folders, and the settings of copies that have

@@ -5,6 +5,7 @@ package control
 // of the web UI require the origin only.
 
 import (
+	"bytes"
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
@@ -232,15 +233,19 @@ func (a *API) authorized(next http.Handler) http.Handler {
 // maxBodyBytes is the longest request body, unless Route.withMaxBody sets another limit.
 const maxBodyBytes = 64 << 10
 
-// readBody decodes a JSON request body into q. An empty body leaves q unchanged. The error is a
-// Problem that quotes example, a valid body.
-func readBody(r *http.Request, maxBytes int64, q any, example string) error {
+// readBody decodes a JSON request body into q. An empty body leaves q unchanged. strict refuses
+// unknown fields. The error is a Problem that quotes example, a valid body.
+func readBody(r *http.Request, maxBytes int64, strict bool, q any, example string) error {
 	body, err := server.ReadBody(r, maxBytes)
 	if err != nil {
 		return err
 	}
 	defer body.Release()
-	if len(body.Bytes) > 0 {
+	switch {
+	case len(body.Bytes) == 0:
+	case strict:
+		err = decodeStrictly(body.Bytes, q)
+	default:
 		err = json.Unmarshal(body.Bytes, q)
 	}
 	if err != nil {
@@ -248,6 +253,16 @@ func readBody(r *http.Request, maxBytes int64, q any, example string) error {
 			"Send, for example, "+example+".")
 	}
 	return nil
+}
+
+// decodeStrictly is json.Unmarshal, but refuses unknown fields.
+func decodeStrictly(text []byte, q any) error {
+	if !json.Valid(text) { // a decoder ignores what follows the value
+		return json.Unmarshal(text, q)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(q)
 }
 
 // refuse responds with an error.

@@ -107,7 +107,7 @@ func (a *API) generalRoutes() []Route {
 					return GeneralSettings{}, err
 				}
 				return a.general(), nil
-			}),
+			}).withKnownFields(),
 	}
 }
 

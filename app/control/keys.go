@@ -4,10 +4,14 @@ package control
 // The text of a key is only in the response that creates it.
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"headroom/app/keys"
+	"headroom/engine/problem"
 )
 
 // APIKey is a named API key with its limits and what its requests have used.
@@ -57,16 +61,23 @@ func (a *API) keyRoutes() []Route {
 		route("POST /control/keys", "Makes an API key. Only this response has its text.",
 			`{"name": "laptop", "models": [], "requestsPerMinute": 60}`,
 			func(_ *http.Request, c APIKeyChange) (NewAPIKey, error) {
+				if err := a.checkKeyModels(c.Models, ""); err != nil {
+					return NewAPIKey{}, err
+				}
 				k, text, err := a.keys.Add(c.Name, c.limits())
 				return NewAPIKey{apiKey(keys.Listed{Key: k}), text}, err
-			}),
+			}).withKnownFields(),
 		route("PUT /control/keys/{id}",
 			"Replaces the name and the limits of an API key; a missing limit is none.",
 			`{"name": "laptop", "requestsPerMinute": 60}`,
 			func(r *http.Request, c APIKeyChange) (APIKeyList, error) {
-				_, err := a.keys.Set(r.PathValue("id"), c.Name, c.limits())
+				id := r.PathValue("id")
+				err := a.checkKeyModels(c.Models, id)
+				if err == nil {
+					_, err = a.keys.Set(id, c.Name, c.limits())
+				}
 				return KeysOf(a.keys), err
-			}),
+			}).withKnownFields(),
 		route("DELETE /control/keys/{id}",
 			"Removes an API key. Requests that use it end at once.", "",
 			func(r *http.Request, _ nothing) (APIKeyList, error) {
@@ -74,6 +85,30 @@ func (a *API) keyRoutes() []Route {
 				return KeysOf(a.keys), err
 			}),
 	}
+}
+
+// checkKeyModels returns a Problem unless all models exist or the key with an ID has them already.
+func (a *API) checkKeyModels(models []string, keyID string) error {
+	if len(models) == 0 {
+		return nil
+	}
+	var known []string
+	for _, m := range a.host.Models(0).Models {
+		known = append(known, m.ID)
+	}
+	for _, k := range a.keys.List() {
+		if k.ID == keyID {
+			known = append(known, k.Models...)
+		}
+	}
+	for _, id := range models {
+		if !slices.ContainsFunc(known,
+			func(other string) bool { return strings.EqualFold(other, id) }) {
+			return problem.New(problem.BadRequest, fmt.Sprintf("There is no model with the ID %q", id),
+				"", "Use IDs that GET /control/models lists.")
+		}
+	}
+	return nil
 }
 
 // KeysOf returns the list of a store.

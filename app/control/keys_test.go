@@ -21,7 +21,7 @@ func TestKeysOverHTTP(t *testing.T) {
 		}
 		return status, text
 	}
-	status, text := send("POST", "/control/keys", `{"name":"laptop","models":["m"],`+
+	status, text := send("POST", "/control/keys", `{"name":"laptop","models":["o/m"],`+
 		`"requestsPerMinute":60,"concurrentRequests":2,"priority":"batch"}`)
 	var made NewAPIKey
 	if err := json.Unmarshal([]byte(text), &made); err != nil || status != http.StatusOK ||
@@ -63,6 +63,11 @@ func TestKeysOverHTTP(t *testing.T) {
 		{"POST", "/control/keys", `{"name":"Phone"}`, 409},
 		{"POST", "/control/keys", `{"name":"x","requestsPerMinute":-1}`, 400},
 		{"POST", "/control/keys", `{`, 400},
+		{"POST", "/control/keys", `{"name":"x"} {}`, 400},
+		{"POST", "/control/keys", `{"name":"x","model":["o/m"]}`, 400},
+		{"POST", "/control/keys", `{"name":"x","models":["O/M","none"]}`, 400},
+		{"PUT", "/control/keys/" + got.ID, `{"name":"phone","models":["none"]}`, 400},
+		{"PUT", "/control/keys/" + got.ID, `{"name":"phone","limit":1}`, 400},
 		{"PUT", "/control/keys/none", `{"name":"x"}`, 404},
 		{"DELETE", "/control/keys/none", ``, 404},
 	} {

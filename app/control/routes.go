@@ -26,6 +26,7 @@ type Route struct {
 	Response reflect.Type // type of the JSON response body; nil: none, or events
 	Events   bool         // the response is a stream of server-sent events
 	maxBody  int64        // bytes of the request body; 0: maxBodyBytes
+	strict   bool         // unknown fields of the body are refused
 	serve    func(w http.ResponseWriter, r *http.Request, row Route)
 }
 
@@ -48,7 +49,7 @@ func route[Body, Response any](pattern, summary, example string,
 	row.serve = func(w http.ResponseWriter, r *http.Request, row Route) {
 		var body Body
 		if row.Body != nil {
-			if err := readBody(r, cmp.Or(row.maxBody, maxBodyBytes), &body,
+			if err := readBody(r, cmp.Or(row.maxBody, maxBodyBytes), row.strict, &body,
 				example); err != nil {
 				refuse(w, err)
 				return
@@ -116,6 +117,13 @@ func (r Route) withStatus(status int) Route {
 // withMaxBody returns the route with another limit of the request body.
 func (r Route) withMaxBody(bytes int64) Route {
 	r.maxBody = bytes
+	return r
+}
+
+// withKnownFields returns a route that refuses unknown fields: it decides who may do what, and a limit
+// that is misspelled must not be left out in silence.
+func (r Route) withKnownFields() Route {
+	r.strict = true
 	return r
 }
 

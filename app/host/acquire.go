@@ -56,7 +56,7 @@ func (h *Host) Task(name string) (id string, task modelfile.Task, known bool) {
 func (h *Host) asked(id string, models []library.Model, rules RequestRules) (*instance,
 	library.Model, error) {
 	if id != "" {
-		if i, m, err := h.named(id, models, rules.Aliases); err == nil ||
+		if i, m, err := h.named(id, models, rules); err == nil ||
 			!slices.Contains(anyModel, id) {
 			return i, m, err
 		}
@@ -64,11 +64,11 @@ func (h *Host) asked(id string, models []library.Model, rules RequestRules) (*in
 	i := h.chosen
 	if i == nil || i.want == nil && i.unloaded == notUnloaded {
 		if rules.DefaultModel != "" && rules.Load {
-			return h.named(rules.DefaultModel, models, rules.Aliases)
+			return h.named(rules.DefaultModel, models, rules)
 		}
 		i = h.front()
 	}
-	if i == nil {
+	if i == nil || i.missing() {
 		return nil, library.Model{}, problem.New(problem.NotRunning, "No model is loaded", "",
 			"Start one in Headroom.")
 	}
@@ -78,37 +78,51 @@ func (h *Host) asked(id string, models []library.Model, rules RequestRules) (*in
 // anyModel are the names by which clients ask for whichever model is loaded.
 var anyModel = []string{"", "default", "default_model"}
 
-// named returns the model that a client means by a name, and its instance, nil for none; see
-// library.Meant. Of several, the one in front comes first, then those with an instance. The error
-// is a Problem. The caller holds mu.
-func (h *Host) named(name string, models []library.Model,
-	aliases func(id string) []string) (*instance, library.Model, error) {
-	known := make([]library.Model, 0, len(h.instances)+1) // models may lack one from another folder
-	front := h.front()
-	if front != nil {
-		known = append(known, front.model)
-	}
-	for _, i := range h.instances {
-		known = append(known, i.model)
-	}
-	meant := library.Meant(append(known, models...), name, aliases)
-	if at := slices.IndexFunc(meant,
-		func(m library.Model) bool { return m.ID == name }); at > 0 { // an ID comes before an alias
-		meant = meant[at:]
+// named returns the model that a client means by a name, and its instance, nil for none: the first
+// of library.Meant, whatever is loaded. If requests load no models, only those in memory can be
+// meant by a name of several. The error is a Problem. The caller holds mu.
+func (h *Host) named(name string, models []library.Model, rules RequestRules) (*instance,
+	library.Model, error) {
+	meant := library.Meant(h.known(models), name, rules.Aliases)
+	for _, m := range meant {
+		i := h.instanceFor(m)
+		if rules.Load || i != nil && (i.want != nil || i.unloaded != notUnloaded) {
+			return i, m, nil
+		}
 	}
 	if len(meant) > 0 {
-		for _, i := range h.instances {
-			if i.is(meant[0]) {
-				return i, i.model, nil
-			}
-		}
-		return nil, meant[0], nil
+		return h.instanceFor(meant[0]), meant[0], nil
 	}
 	p := library.NotFound(name, models)
-	if front != nil && front.running() != nil {
+	if front := h.front(); front != nil && front.running() != nil {
 		p.Fix = "Ask for " + front.model.ID + ", which is running."
 	}
 	return nil, library.Model{}, p
+}
+
+// known returns the models that requests may name: those of the list, after those that a person has
+// started from a folder that is not in it. The caller holds mu.
+func (h *Host) known(models []library.Model) []library.Model {
+	var others []library.Model
+	for _, i := range h.instances {
+		if !i.missing() && !slices.ContainsFunc(models, i.is) {
+			others = append(others, i.model)
+		}
+	}
+	if others == nil {
+		return models
+	}
+	return append(others, models...)
+}
+
+// instanceFor returns the instance of a model, nil for none. The caller holds mu.
+func (h *Host) instanceFor(m library.Model) *instance {
+	for _, i := range h.instances {
+		if i.is(m) {
+			return i
+		}
+	}
+	return nil
 }
 
 // refusal returns the Problem of a request for a model that is not loaded, and that the request
@@ -129,8 +143,8 @@ func (h *Host) refusal(i *instance, m library.Model, id string) error {
 		return problem.New(problem.NotRunning, "The model "+m.ID+" was unloaded", why,
 			"Send a request: that loads it again.")
 	case m.Err != nil:
-		code := problem.NotRunning // a download may end
-		if m.State != library.Downloading && neverLoads(m.Err) {
+		code := problem.NotRunning
+		if neverLoads(m.Err) {
 			code = problem.ModelNotFound
 		}
 		return problem.New(code, "The model "+m.ID+" cannot be loaded", m.Err.Error(), "")
@@ -144,11 +158,15 @@ func (h *Host) refusal(i *instance, m library.Model, id string) error {
 		"no model is loaded", "Start it in Headroom.")
 }
 
-// neverLoads reports whether a model cannot be loaded until its files change. A request for it has
-// the status 404: clients retry one of 500 and above, which would be in vain.
+// neverLoads reports whether a model cannot be loaded until its files change: they are gone,
+// damaged, or not all there yet. A request for it has the status 404: clients retry one of 500 and
+// above, which would be in vain.
 func neverLoads(err error) bool {
-	code := problem.From(err).Code
-	return code == problem.ModelBroken || code == problem.UnknownArchitecture
+	switch problem.From(err).Code {
+	case problem.ModelNotFound, problem.ModelBroken, problem.UnknownArchitecture:
+		return true
+	}
+	return false
 }
 
 // List implements server.Models: it returns the models that a request may name, the loaded ones
@@ -156,62 +174,45 @@ func neverLoads(err error) bool {
 func (h *Host) List() []server.ModelInfo {
 	rules, models := h.requestRules(), h.models.list()
 	list := h.listInstances(rules)
-	aliases := withCopies(models, rules.Aliases)
-	if !rules.Load {
-		return withAliases(list, aliases)
-	}
-	listed := make(map[string]bool, len(list))
-	for _, one := range list {
-		listed[one.ID] = true
-	}
-	for i := range models {
-		if m := &models[i]; m.Err == nil && !listed[m.ID] {
-			list = append(list, server.ModelInfo{ID: m.ID, State: server.Unloaded,
-				ContextTokens: plannedContext(m), Description: m.Description,
-				UpdatedAt: m.UpdatedAt})
+	if rules.Load {
+		listed := make(map[string]bool, len(list))
+		for _, one := range list {
+			listed[one.ID] = true
 		}
-	}
-	return withAliases(list, aliases)
-}
-
-// withCopies returns aliases for which a model has those of its copies, too.
-func withCopies(models []library.Model, aliases func(id string) []string) func(string) []string {
-	if aliases == nil {
-		return nil
-	}
-	copied := map[string]*library.Model{}
-	for i := range models {
-		if m := &models[i]; len(m.Copies) > 0 {
-			copied[m.ID] = m
-		}
-	}
-	return func(id string) []string {
-		if m := copied[id]; m != nil {
-			return m.Aliases(aliases)
-		}
-		return aliases(id)
-	}
-}
-
-// withAliases adds the aliases of the models to a list. Of several models with the same alias, the
-// first has it, and a name that is an ID is no alias.
-func withAliases(list []server.ModelInfo, aliases func(id string) []string) []server.ModelInfo {
-	if aliases == nil {
-		return list
-	}
-	taken := make(map[string]bool, len(list))
-	for _, one := range list {
-		taken[strings.ToLower(one.ID)] = true
-	}
-	for i := range list {
-		for _, alias := range aliases(list[i].ID) {
-			if key := strings.ToLower(alias); !taken[key] {
-				taken[key] = true
-				list[i].Aliases = append(list[i].Aliases, alias)
+		for i := range models {
+			if m := &models[i]; m.Err == nil && !listed[m.ID] {
+				list = append(list, server.ModelInfo{ID: m.ID, State: server.Unloaded,
+					ContextTokens: plannedContext(m), Description: m.Description,
+					UpdatedAt: m.UpdatedAt})
 			}
 		}
 	}
+	h.addAliases(list, models, rules)
 	return list
+}
+
+// addAliases adds to the entries of a list the aliases by which a request gets the model.
+func (h *Host) addAliases(list []server.ModelInfo, models []library.Model, rules RequestRules) {
+	if rules.Aliases == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	aliases := map[string][]string{}
+	for _, m := range h.known(models) {
+		aliases[m.ID] = append(aliases[m.ID], m.Aliases(rules.Aliases)...)
+	}
+	for i := range list {
+		one := &list[i]
+		for _, alias := range aliases[one.ID] {
+			same := func(other string) bool { return strings.EqualFold(other, alias) }
+			_, m, err := h.named(alias, models, rules)
+			if err == nil && m.ID == one.ID && !strings.EqualFold(alias, one.ID) &&
+				!slices.ContainsFunc(one.Aliases, same) {
+				one.Aliases = append(one.Aliases, alias)
+			}
+		}
+	}
 }
 
 // listInstances returns the entries of List that have an instance.
@@ -221,6 +222,9 @@ func (h *Host) listInstances(rules RequestRules) (list []server.ModelInfo) {
 	defer h.mu.Unlock()
 	var others []server.ModelInfo
 	for _, i := range h.inOrder() {
+		if i.missing() {
+			continue
+		}
 		one := server.ModelInfo{ID: i.model.ID, State: server.Unloaded,
 			ContextTokens: i.contextTokens(), Description: i.model.Description,
 			UpdatedAt: i.model.UpdatedAt}

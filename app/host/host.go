@@ -174,11 +174,7 @@ func New(o Options) *Host {
 	h.cache.open(o.Cache, o.Log)
 	h.stepped = sync.NewCond(&h.mu)
 	if o.Watch != nil {
-		h.models.watch(*o.Watch, func() {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			h.subscribers.notify()
-		})
+		h.models.watch(*o.Watch, h.modelsChanged)
 	}
 	h.updatePower()
 	var running sync.WaitGroup
@@ -243,8 +239,8 @@ func (h *Host) Start(nameOrDir string) error {
 	return nil
 }
 
-// resolve finds a model by what a person calls it. An alias is less than an ID and a name, and more
-// than a folder that is no model.
+// resolve finds a model by what a person calls it: by its ID or its folder, or else as a request
+// does.
 func (h *Host) resolve(nameOrDir string) (library.Model, error) {
 	models := h.models.list()
 	m, err := h.options.Library.ResolveAmong(models, nameOrDir)
@@ -252,7 +248,7 @@ func (h *Host) resolve(nameOrDir string) (library.Model, error) {
 		return m, err
 	}
 	meant := library.Meant(models, nameOrDir, h.requestRules().Aliases)
-	if len(meant) != 1 {
+	if len(meant) == 0 {
 		return m, err
 	}
 	return h.options.Library.ResolveAmong(models, meant[0].ID)
@@ -269,10 +265,10 @@ func (h *Host) Stop() {
 // StopModel unloads one model, or cancels loading it, and returns when its memory is free. It does
 // nothing if the model is not loaded. The error is a Problem: there is no such model.
 func (h *Host) StopModel(name string) error {
-	models, aliases := h.models.list(), h.requestRules().Aliases
+	models, rules := h.models.list(), h.requestRules()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	i, _, err := h.named(name, models, aliases)
+	i, _, err := h.named(name, models, rules)
 	if err != nil || i == nil {
 		return err // a model without an instance is not loaded
 	}

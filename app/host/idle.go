@@ -57,8 +57,8 @@ func (h *Host) idleLimit(i *instance, r ModelRules, general time.Duration) time.
 // idleTime returns after which idle time the model is unloaded; 0 means never.
 func (i *instance) idleTime(r ModelRules, general time.Duration) time.Duration {
 	switch {
-	case i.keepAlive != nil && *i.keepAlive > 0:
-		return *i.keepAlive
+	case i.keepAlive != nil && *i.keepAlive >= 0:
+		return max(*i.keepAlive, 1) // 0 would mean never
 	case r.IdleUnload != nil:
 		return *r.IdleUnload
 	}

@@ -8,6 +8,7 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/problem"
+	"headroom/engine/server"
 )
 
 // An idle model is unloaded and stays in the list of models. The first request that names it loads
@@ -84,8 +85,10 @@ func TestUnloadAt(t *testing.T) {
 		{time.Minute, nil, time.Minute},
 		{time.Minute, new(time.Hour), time.Hour},
 		{time.Minute, new(time.Duration(-1)), 0},
+		{time.Minute, nil, 0}, // as the last request has said
 		{0, new(time.Hour), time.Hour},
-		{0, nil, 0},
+		{0, nil, time.Hour},
+		{time.Minute, nil, time.Hour},
 	} {
 		general = c.general
 		m, err := h.Wake(t.Context(), "a")
@@ -103,6 +106,54 @@ func TestUnloadAt(t *testing.T) {
 			one.MemoryBytes != 7 {
 			t.Errorf("%+v: unloaded after %v, %d bytes", c, after, one.MemoryBytes)
 		}
+	}
+}
+
+// TestKeepAliveOfBusyModel: a request without a time changes nothing of what an earlier one has said.
+// A model that is to go while others use it goes when they have ended.
+func TestKeepAliveOfBusyModel(t *testing.T) {
+	h := newTestHostWith(t, func(o *Options) {
+		o.Requests = func() RequestRules { return RequestRules{Load: true} }
+	})
+	for _, last := range []string{"release", "sampler"} {
+		e := h.run("a")
+		var list []server.Model
+		for range 3 {
+			m, err := h.Wake(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, m)
+		}
+		list[0].Release(new(time.Duration(0)))
+		list[1].Release(nil)
+		h.expect(Ready, "a")
+		if last == "sampler" { // the engine has yet to note that the request has ended
+			e.mu.Lock()
+			e.stats = engine.Stats{Running: 1}
+			e.mu.Unlock()
+		}
+		list[2].Release(nil)
+		if last == "sampler" {
+			e.mu.Lock()
+			e.stats = engine.Stats{}
+			e.mu.Unlock()
+			h.unloadIdle(time.Now())
+		}
+		select {
+		case <-e.closed:
+		case <-time.After(timeout):
+			t.Fatalf("%s: the model stays loaded", last)
+		}
+		h.expect(IdleUnloaded, "a")
+		e = h.run("a")
+		m, err := h.Wake(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Release(nil) // loaded again, it stays as long as the settings say
+		h.expect(Ready, "a")
+		h.Stop()
 	}
 }
 

@@ -30,6 +30,9 @@ type instance struct {
 	context    int       // the context that it was loaded with, in tokens; 0: not yet loaded
 	failedAt   time.Time // when failure was set
 
+	// vanished means that the model's folder is no longer there. A loaded model stays.
+	vanished bool
+
 	need *need // the memory that it needs; nil: not known
 
 	uses    int       // requests that use the engine; see wake.go
@@ -38,8 +41,9 @@ type instance struct {
 	usedAt  time.Time // when it was last used, or wanted for the first time
 	// observed is the target for which unloadIdle has begun to measure the idle time.
 	observed *target
-	// keepAlive is how long the last request wants the model to stay loaded; nil: as long as the
-	// settings say. A negative time means until it is stopped.
+	// keepAlive is how long the last request that has said so wants the model to stay loaded; nil: as
+	// long as the settings say. A negative time means until it is stopped, and 0 until its requests
+	// have ended.
 	keepAlive *time.Duration
 	// keepAliveEnds unloads the model when that time is over; nil: there was none.
 	keepAliveEnds *time.Timer
@@ -87,6 +91,9 @@ func (t *target) patient() bool {
 
 // is reports whether the instance is of this model, in this folder.
 func (i *instance) is(m library.Model) bool { return i.model.ID == m.ID && i.model.Dir == m.Dir }
+
+// missing reports whether nobody can use the model any more.
+func (i *instance) missing() bool { return i.vanished && i.have == nil && !i.opening }
 
 // running returns the target that serves requests, nil for none.
 func (i *instance) running() *target {
@@ -182,7 +189,7 @@ func (h *Host) setWanted(i *instance, t *target) {
 	if t != nil {
 		t.of, t.model, t.since, t.was = i, i.model, h.options.now(), i.unloaded
 		t.context, t.cancel = context.WithCancel(context.Background())
-		i.unloaded, i.need = notUnloaded, nil
+		i.unloaded, i.need, i.vanished = notUnloaded, nil, false
 	}
 	i.want, i.failure = t, nil
 	h.wakeLoader()

@@ -138,7 +138,7 @@ func (h *Host) RemoveModel(id, path string) error {
 	}
 	h.mu.Lock()
 	used := slices.ContainsFunc(h.instances, func(i *instance) bool {
-		return i.model.ID == id && (i.want != nil || i.have != nil)
+		return i.model.ID == id && (i.want != nil && i.failure == nil || i.have != nil || i.opening)
 	})
 	h.mu.Unlock()
 	if used {
@@ -148,6 +148,14 @@ func (h *Host) RemoveModel(id, path string) error {
 	if err := h.options.Library.Remove(models[i], path); err != nil {
 		return err
 	}
+	h.mu.Lock()
+	if i := h.instanceFor(models[i]); i != nil && i.failure != nil {
+		h.setWanted(i, nil) // loading it is not tried again
+		if h.chosen == i {
+			h.chosen = nil
+		}
+	}
+	h.mu.Unlock()
 	h.log.Info("model moved to the trash", "model", id, "path", path)
 	h.models.rescan()
 	return nil
@@ -170,8 +178,10 @@ type modelList struct {
 	models     []library.Model
 	at         time.Time // of the last scan; zero: none yet
 	refreshing bool
-	changes    []ModelChange
-	last       int // number of the last change
+	// withoutEffect is what noteAliases found last.
+	withoutEffect []string
+	changes       []ModelChange
+	last          int // number of the last change
 }
 
 const (
@@ -180,12 +190,43 @@ const (
 )
 
 // watch starts watching the folders and calls notify after changes.
-func (l *modelList) watch(o library.WatchOptions, notify func()) {
+func (l *modelList) watch(o library.WatchOptions, notify func([]library.Change)) {
 	l.watcher = l.library.Watch(o)
 	l.watcher.Subscribe(func(changes []library.Change, _ []library.Model) {
 		l.note(changes)
-		notify()
+		notify(changes)
 	})
+}
+
+// noteAliases logs the aliases without effect, once until they change. It does nothing if folders
+// are not watched or the first scan has not ended: it does not wait for a scan.
+func (h *Host) noteAliases() {
+	if w := h.models.watcher; w == nil || !w.Listed() {
+		return
+	}
+	found := library.WithoutEffect(h.models.list(), h.requestRules().Aliases)
+	h.models.mu.Lock()
+	defer h.models.mu.Unlock()
+	before := h.models.withoutEffect
+	h.models.withoutEffect = found
+	for _, sentence := range found {
+		if !slices.Contains(before, sentence) {
+			h.log.Warn("an alias in the settings has no effect", "which", sentence, "fix",
+				"give each alias to one model, and use no name that another model has")
+		}
+	}
+}
+
+// modelsChanged notes which models are gone, or have come back.
+func (h *Host) modelsChanged(changes []library.Change) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range changes {
+		if i := h.instanceFor(c.Model); i != nil {
+			i.vanished = c.Kind == library.Vanished
+		}
+	}
+	h.subscribers.notify()
 }
 
 // note records changes.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"headroom/app/memory"
 	"headroom/engine"
 	"headroom/engine/modelfile"
+	"headroom/engine/problem"
 	"headroom/engine/server"
 )
 
@@ -83,6 +85,94 @@ func TestDownloadedModel(t *testing.T) {
 		t.Error(err)
 	}
 	expect("vanished new ready")
+}
+
+// TestRemoveFailedModel: a model that could not be loaded is not in use, so it can be removed.
+func TestRemoveFailedModel(t *testing.T) {
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	h := newWatchingHost(t)
+	h.start("a")
+	e := h.loading("a")
+	if err := h.RemoveModel("a", ""); err == nil {
+		t.Error("a model that is being loaded is removed")
+	}
+	e.finish <- problem.New(problem.ModelBroken, "It is damaged", "", "")
+	if err := h.Wait(t.Context()); err == nil {
+		t.Fatal("it is loaded")
+	}
+	if err := h.RemoveModel("a", ""); err != nil {
+		t.Error(err)
+	}
+	h.expect(Stopped, "")
+	if _, err := h.Acquire("a"); problem.From(err).Code != problem.ModelNotFound {
+		t.Errorf("a request for it: %v", err)
+	}
+}
+
+// TestVanishedModel: a model whose folder is gone is not listed, and a request for it is told that
+// there is no such model: once the list is current, or else when loading fails.
+func TestVanishedModel(t *testing.T) {
+	for _, watched := range []bool{true, false} {
+		h := newTestHostWith(t, func(o *Options) {
+			o.Watch = &library.WatchOptions{Quiet: time.Millisecond, Paused: !watched}
+			o.Requests = func() RequestRules { return RequestRules{Load: true} }
+		})
+		answered := make(chan error, 1)
+		wake := func() {
+			got, err := h.Wake(t.Context(), "a")
+			if err == nil {
+				got.Release(new(time.Duration(0)))
+			}
+			answered <- err
+		}
+		go wake()
+		e := h.loading("a")
+		e.finish <- nil
+		if err := <-answered; err != nil {
+			t.Fatal(err)
+		}
+		<-e.closed
+		listed := func() bool {
+			return slices.ContainsFunc(h.List(),
+				func(m server.ModelInfo) bool { return m.ID == "a" })
+		}
+		if !listed() {
+			t.Fatal("an unloaded model is not listed")
+		}
+		if err := os.Rename(filepath.Join(h.root, "a"), filepath.Join(t.TempDir(), "a")); err != nil {
+			t.Fatal(err)
+		}
+		for watched && listed() {
+			time.Sleep(time.Millisecond)
+		}
+		go wake()
+		if !watched {
+			h.loading("a").finish <- problem.New(problem.ModelNotFound, "It is not there", "", "")
+		}
+		if err := <-answered; problem.From(err).Code != problem.ModelNotFound {
+			t.Errorf("watched %t: %v", watched, err)
+		}
+		for listed() { // until the folders are scanned
+			time.Sleep(time.Millisecond)
+		}
+		if _, err := h.Acquire("a"); problem.From(err).Code != problem.ModelNotFound {
+			t.Errorf("watched %t: later: %v", watched, err)
+		}
+	}
+}
+
+// TestIncompleteModel: a request for a model whose files are not all there is told that there is
+// none.
+func TestIncompleteModel(t *testing.T) {
+	h := newTestHostWith(t, func(o *Options) {
+		o.Requests = func() RequestRules { return RequestRules{Load: true} }
+	})
+	h.writeFile("new/model.safetensors.part", "12345")
+	h.RescanModels()
+	if _, err := h.Wake(t.Context(), "new"); problem.From(err).Code != problem.ModelNotFound ||
+		!strings.Contains(err.Error(), "not complete yet") {
+		t.Errorf("a request: %v", err)
+	}
 }
 
 func TestPauseWatching(t *testing.T) {

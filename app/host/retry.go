@@ -57,6 +57,10 @@ func (h *Host) loadFailed(t *target, err error) {
 	default:
 		t.of.failure = err
 	}
+	if p.Code == problem.ModelNotFound {
+		t.of.vanished = true
+		h.background.processes.Go(h.models.rescan)
+	}
 }
 
 // retry loads a model again after a pause. If the pause is long, the host has failed with err until

@@ -261,55 +261,6 @@ func TestRequestLoads(t *testing.T) {
 	}
 }
 
-// TestNames: an ID comes before an alias. A request without a name gets the model that a person
-// started, or the default model.
-func TestNames(t *testing.T) {
-	m := newMachine(t, 10, 10, 0)
-	m.set(func() {
-		m.rules.Aliases = func(id string) []string {
-			return map[string][]string{"a": {"mini"}, "b": {"gpt", "A", "GPT", "both"},
-				"headroom-demo": {"Both", "own"}}[id]
-		}
-		m.rules.DefaultModel = "b"
-	})
-	listed := map[string]string{"a": "mini", "b": "gpt", "headroom-demo": "Both own"}
-	for _, one := range m.List() {
-		if got := strings.Join(one.Aliases, " "); got != listed[one.ID] {
-			t.Errorf("the aliases of %s are listed as %q, want %q", one.ID, got, listed[one.ID])
-		}
-	}
-	if id, err := m.Resolve("both"); err != nil || id != "headroom-demo" {
-		t.Errorf("the model that is listed with an alias of two models: %q, %v", id, err)
-	}
-	for name, want := range map[string]string{"": "b", "GPT": "b", "a": "a"} {
-		loaded := len(m.State().Engines)
-		if id, err := m.Resolve(name); err != nil || id != want ||
-			len(m.State().Engines) != loaded {
-			t.Errorf("Resolve(%q): %q, %v; want %s, and nothing loaded", name, id, err, want)
-		}
-		got, err := m.Wake(t.Context(), name)
-		if err != nil || got.ID != want {
-			t.Fatalf("%q: %q, %v; want %s", name, got.ID, err, want)
-		}
-		got.Release(nil)
-	}
-	m.begin("a")
-	if got, err := m.Wake(t.Context(), ""); err != nil || got.ID != "a" {
-		t.Errorf("after a person has started another model: %q, %v", got.ID, err)
-	}
-	m.Stop()
-	m.set(func() { m.rules.DefaultModel = "" })
-	if _, err := m.Wake(t.Context(), ""); problem.From(err).Code != problem.NotRunning {
-		t.Errorf("without a default model: %v", err)
-	}
-	for name, want := range map[string]problem.Code{"": problem.NotRunning,
-		"x": problem.ModelNotFound} {
-		if id, err := m.Resolve(name); id != "" || problem.From(err).Code != want {
-			t.Errorf("Resolve(%q): %q, %v; want %s", name, id, err, want)
-		}
-	}
-}
-
 // TestRoomForRequest: the least recently used idle model goes. One that a request uses stays until
 // the request has ended.
 func TestRoomForRequest(t *testing.T) {
@@ -554,14 +505,16 @@ func TestKeepAlive(t *testing.T) {
 	keep(0)
 	m.expectEngines("a ready") // another request uses it
 	end()
-	m.expectEngines("a ready")
+	m.settle()
+	m.expectEngines("a unloaded")
+	m.request("a")()
 	m.pinned["a"] = true // by a person: no request decides over it
 	keep(0)
 	m.expectEngines("a ready")
 	m.pinned["a"] = false
 	keep(0)
 	m.expectEngines("a unloaded")
-	m.expectLoads("a a")
+	m.expectLoads("a a a")
 }
 
 // TestUnloadedModelsAreForgotten: a model that was unloaded long ago is no longer listed, unless a

@@ -158,7 +158,7 @@ const (
 	sampleInterval = 5 * time.Second
 )
 
-// runSampler takes a sample and checks power and idle time every sampleInterval, until ctx ends.
+// runSampler takes a sample and checks power, idle time and aliases every sampleInterval, until ctx ends.
 func (h *Host) runSampler(ctx context.Context) {
 	tick := time.NewTicker(sampleInterval)
 	defer tick.Stop()
@@ -171,6 +171,7 @@ func (h *Host) runSampler(ctx context.Context) {
 			h.updatePower()
 			h.unloadIdle(now)
 			h.reloadForCache(now)
+			h.noteAliases()
 		}
 	}
 }

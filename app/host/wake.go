@@ -159,14 +159,19 @@ func (h *Host) use(i *instance) server.Model {
 		}}
 }
 
-// release ends a request's use of a model.
+// release ends a request's use of a model. As in Ollama, what a request says of the time holds until
+// another one says something else, or the model is unloaded. A request of an API without such a
+// field says nothing.
 func (h *Host) release(i *instance, keepAlive *time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i.uses--
-	i.usedAt, i.keepAlive, i.observed = h.options.now(), keepAlive, i.running()
+	i.usedAt, i.observed = h.options.now(), i.running()
+	if keepAlive != nil && i.running() != nil {
+		i.keepAlive = keepAlive
+	}
 	h.awaitKeepAlive(i)
-	if keepAlive != nil && *keepAlive == 0 && i.running() != nil && !i.busy() {
+	if i.keepAlive != nil && *i.keepAlive == 0 && i.running() != nil && !i.busy() {
 		h.log.Info("unloading a model, as its last request wants", "model", i.model.ID)
 		h.setUnloaded(i, forIdleness)
 	}

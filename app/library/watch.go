@@ -124,6 +124,16 @@ func (w *Watcher) Models() []Model {
 	return w.models
 }
 
+// Listed reports whether the first scan has ended.
+func (w *Watcher) Listed() bool {
+	select {
+	case <-w.listed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Status returns the current status.
 func (w *Watcher) Status() WatchStatus {
 	w.mu.Lock()

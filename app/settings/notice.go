@@ -1,7 +1,8 @@
 package settings
 
 // What the log says of a file whose values all make sense: keys without effect, which may be
-// misspelled, entries that allow nothing, and aliases with several meanings.
+// misspelled, and entries that allow nothing. app/host logs aliases without effect: that depends on
+// the models.
 
 import (
 	"fmt"
@@ -34,11 +35,6 @@ func (s Settings) notices(a access) (list []notice) {
 		list = append(list, notice{"keys in the settings file have no effect: this version does " +
 			"not know them", some(keys), "check their spelling, or remove them; they stay in " +
 			"the file until then"})
-	}
-	if shared := s.sharedAliases(); len(shared) > 0 {
-		list = append(list, notice{"aliases in the settings name several models: a request gets " +
-			"the one that is loaded, or else the first", some(shared),
-			"give each alias to one model"})
 	}
 	if bad := invalid(s.AllowHosts, a.host); len(bad) > 0 {
 		list = append(list, notice{"entries of allowHosts in the settings have no effect: a host " +
@@ -74,34 +70,6 @@ func (u unknown) keys() []string {
 		}
 	}
 	slices.Sort(list)
-	return list
-}
-
-// sharedAliases returns the aliases that several models have, or that are the ID or the name of
-// another model in the settings, each with the models: "gpt-4o: org/a, org/b". Case does not count.
-func (s Settings) sharedAliases() (list []string) {
-	owners := map[string][]string{} // the IDs of models by alias, in lower case
-	for _, id := range slices.Sorted(maps.Keys(s.Models)) {
-		for _, alias := range s.Models[id].Aliases {
-			alias = strings.ToLower(alias)
-			if !slices.Contains(owners[alias], id) {
-				owners[alias] = append(owners[alias], id)
-			}
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(s.Models)) {
-		for _, name := range []string{id, id[strings.LastIndexByte(id, '/')+1:]} {
-			name = strings.ToLower(name)
-			if has := owners[name]; len(has) > 0 && !slices.Contains(has, id) {
-				owners[name] = append(has, id)
-			}
-		}
-	}
-	for _, alias := range slices.Sorted(maps.Keys(owners)) {
-		if ids := owners[alias]; len(ids) > 1 {
-			list = append(list, alias+": "+strings.Join(ids, ", "))
-		}
-	}
 	return list
 }
 

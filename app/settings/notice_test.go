@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestNotices: the log names keys that this version does not know, and aliases of several models.
+// TestNotices: the log names keys that this version does not know, and entries that allow nothing.
 func TestNotices(t *testing.T) {
 	for _, c := range []struct {
 		name, file string
@@ -24,14 +24,8 @@ func TestNotices(t *testing.T) {
 			[]string{"cache.tier; models.o/a.draft; theme"}},
 		{"many keys", `{"a0":0,"a1":0,"a2":0,"a3":0,"a4":0,"a5":0,"a6":0,"a7":0,"a8":0,"a9":0}`,
 			[]string{"a0; a1; a2; a3; a4; a5; a6; a7; and 2 more"}},
-		{"an alias of two models", `{"models":{"o/b":{"aliases":["GPT"]},"o/a":{"aliases":` +
-			`["gpt","z"]},"o/c":{"aliases":["gpt"]}}}`, []string{"gpt: o/a, o/b, o/c"}},
-		{"the ID of another model", `{"models":{"o/a":{"aliases":["O/B"]},"o/b":{"topK":1}}}`,
-			[]string{"o/b: o/a, o/b"}},
-		{"the name of another model", `{"models":{"o/a":{"aliases":["b"]},"o/b":{"topK":1}}}`,
-			[]string{"b: o/a, o/b"}},
-		{"both", `{"x":1,"models":{"a":{"aliases":["c"]},"b":{"aliases":["c"]}}}`,
-			[]string{"x", "c: a, b"}},
+		{"aliases", `{"x":1,"models":{"a":{"aliases":["c"]},"b":{"aliases":["c"]}}}`,
+			[]string{"x"}},
 		{"hosts", `{"allowHosts":["mac.lan:8080","mac.lan","*"]}`,
 			[]string{`\"mac.lan:8080\"; \"*\"`}},
 		{"origins", `{"allowOrigins":["null","app://obsidian.md","https://*"]}`,
@@ -85,17 +79,20 @@ func TestNoticedOnce(t *testing.T) {
 	path := filepath.Join(dir, fileName)
 	writeFile(t, path, `{"version":2,"theme":1}`)
 	var f *File
-	share := func(s *Settings) {
-		s.Models = map[string]Model{"a": {Aliases: []string{"x"}}, "b": {Aliases: []string{"x"}}}
-	}
+	allow := func(s *Settings) { s.AllowHosts = []string{"a:1"} }
 	for _, c := range []struct {
 		name  string
 		do    func() error
 		lines int
 	}{
-		{"open", func() (err error) { f, err = Open(dir, nil); return }, 1},
+		{"open", func() (err error) {
+			if f, err = Open(dir, nil); err == nil {
+				f.CheckAccess(func(string) bool { return false }, nil)
+			}
+			return
+		}, 1},
 		{"a change", func() error { return f.Change(func(s *Settings) { s.Port = 81 }) }, 0},
-		{"an alias", func() error { return f.Change(share) }, 1},
+		{"a host", func() error { return f.Change(allow) }, 1},
 		{"another change", func() error { return f.Change(func(s *Settings) { s.Port = 82 }) }, 0},
 		{"another program", func() error {
 			writeFile(t, path, `{"version":2,"theme":1,"thema":2}`)

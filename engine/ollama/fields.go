@@ -46,7 +46,7 @@ var fieldTable = withFormFields([]field{
 	{name: "images", generate: refused, harmless: `[]`,
 		instead: "The model reads text only"},
 	{name: "keep_alive", chat: works, generate: works,
-		note: "without it, as long as the settings say"},
+		note: "without it, as an earlier request or the settings say"},
 	{name: "logprobs", chat: works, generate: works},
 	{name: "messages", chat: works, note: "text only. Without any, the model is only loaded"},
 	{name: "model", chat: works, generate: works},

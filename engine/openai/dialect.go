@@ -118,23 +118,25 @@ func listModels(_ *http.Request, models server.Models) (any, error) {
 }
 
 func getModel(r *http.Request, models server.Models) (any, error) {
-	id := r.PathValue("id")
-	list := models.List()
-	for _, m := range list {
-		if m.ID == id {
-			return NewModel(m, started), nil
-		}
+	name := r.PathValue("id")
+	id, err := server.IDOf(models, name)
+	if err != nil {
+		return nil, err // it lists the available models
 	}
-	for _, m := range list {
+	for _, m := range models.List() {
+		if m.ID != id {
+			continue
+		}
 		for _, alias := range m.Aliases {
-			if strings.EqualFold(alias, id) {
+			if strings.EqualFold(alias, name) {
 				return NewModel(m, started).As(alias), nil
 			}
 		}
+		return NewModel(m, started), nil
 	}
-	m, err := models.Acquire(id) // id may be another name of the model
+	m, err := models.Acquire(name) // which says why it is not in the list
 	if err != nil {
-		return nil, err // it lists the available models
+		return nil, err
 	}
 	return NewModel(server.ModelInfo{ID: m.ID, State: server.Loaded,
 		ContextTokens: m.Engine.Info().ContextTokens}, started), nil

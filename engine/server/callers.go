@@ -172,21 +172,30 @@ func (m someModels) Task(name string) (id string, task modelfile.Task, known boo
 	return id, task, known && m.caller.Allows(id)
 }
 
+// Resolve implements Resolver.
+func (m someModels) Resolve(name string) (id string, err error) {
+	if err := m.check(name); err != nil {
+		return "", err
+	}
+	return IDOf(m.all, name)
+}
+
+// IDOf returns the ID of the model that a request means by a name: the name itself, if models have
+// no other names.
+func IDOf(models Models, name string) (id string, err error) {
+	if r, ok := models.(Resolver); ok {
+		return r.Resolve(name)
+	}
+	return name, nil
+}
+
 // check returns a Problem unless a name means a model that the key may use.
 func (m someModels) check(name string) error {
-	id := name
-	if r, ok := m.all.(Resolver); ok {
-		var err error
-		id, err = r.Resolve(name)
-		switch {
-		case err == nil:
-		case problem.From(err).Code == problem.ModelNotFound:
-			return m.notFound(name)
-		default: // no model is loaded, and none is named
-			return messageOf(err)
-		}
-	}
-	if !m.caller.Allows(id) {
+	id, err := IDOf(m.all, name)
+	switch {
+	case err != nil && problem.From(err).Code != problem.ModelNotFound:
+		return messageOf(err) // no model is loaded, and none is named
+	case err != nil, !m.caller.Allows(id):
 		return m.notFound(name)
 	}
 	return nil

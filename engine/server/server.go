@@ -98,7 +98,8 @@ type Model struct {
 	Engine Engine
 	// Release ends the use of a model that Wake has returned; until then it stays loaded.
 	// keepAlive is how long the model stays loaded without further requests: 0 unloads it at once,
-	// a negative time keeps it until it is stopped, and nil means as long as the settings say.
+	// a negative time keeps it until it is stopped, and nil means as long as an earlier request has
+	// said since it was loaded, or else the settings.
 	// Release may be nil.
 	Release func(keepAlive *time.Duration)
 }
