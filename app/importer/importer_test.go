@@ -335,6 +335,60 @@ func TestNothingCopied(t *testing.T) {
 	}
 }
 
+// TestRefusedCopy: a copy that can never be completed leaves nothing behind. The same import would
+// be refused again, and one under another name would not find the files.
+func TestRefusedCopy(t *testing.T) {
+	blob := strings.Repeat("ab", 32) // not the checksum of its text
+	for name, c := range map[string]struct {
+		files  []string
+		path   string
+		during string // a file of the root that is created during the copy
+		refuse bool   // the finished copy
+		want   string
+	}{
+		"the target was created": {[]string{"m/a.txt = 1", "m/config.json = x"}, "m",
+			"m/config.json = old", false, "already exists"},
+		"the copy is no model": {[]string{"m/a.txt = 1", "m/config.json = x"}, "m", "", true,
+			"refused"},
+		"a damaged blob": {[]string{"models--o--m/blobs/" + blob + " = wrong",
+			"models--o--m/snapshots/abc/config.json = x",
+			"models--o--m/snapshots/abc/model.safetensors -> ../../blobs/" + blob},
+			"models--o--m", "", false, "checksum"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b *fixture
+			b = newFixture(t, func(o *Options) {
+				describe := o.Describe
+				o.Describe = func(s engine.Source, e engine.Options) (engine.Description, error) {
+					if c.refuse && strings.Contains(s.Dir, ".headroom-import-") {
+						return engine.Description{}, refusal("refused", "", "")
+					}
+					return describe(s, e)
+				}
+				o.write = func() error {
+					if c.during != "" {
+						plant(t, b.root, c.during)
+					}
+					return nil
+				}
+			})
+			plant(t, b.from, c.files...)
+			item := b.Plan([]string{filepath.Join(b.from, c.path)}, Copy, "").Items[0]
+			_, err := b.Import(context.Background(), item, new(jobs.Progress))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if p := (*problem.Problem)(nil); !errors.As(err, &p) {
+				t.Errorf("the error is a %T, want a Problem", err)
+			}
+			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(item.Target),
+				".headroom-import-*")); len(left) > 0 {
+				t.Errorf("it left %s", left)
+			}
+		})
+	}
+}
+
 // A model that is imported by link may have links to files outside its folder.
 func TestLinkedModelMayHaveLinks(t *testing.T) {
 	b := newFixture(t)
