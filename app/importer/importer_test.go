@@ -389,6 +389,26 @@ func TestRefusedCopy(t *testing.T) {
 	}
 }
 
+// TestRenameFails: a finished copy keeps its journal until it has its name. Otherwise what a killed
+// import leaves would be in the way of the next one.
+func TestRenameFails(t *testing.T) {
+	writes := 0
+	b := newFixture(t, func(o *Options) { o.write = func() error { writes++; return nil } })
+	plant(t, b.from, "m/config.json = x")
+	item := b.Plan([]string{b.from + "/m"}, Copy, "").Items[0]
+	item.Target = filepath.Join(b.root, strings.Repeat("m", 300))
+	for range 2 {
+		_, err := b.Import(context.Background(), item, new(jobs.Progress))
+		if !errors.Is(err, syscall.ENAMETOOLONG) || writes != 1 {
+			t.Errorf("%v after %d writes", err, writes)
+		}
+	}
+	if err := b.Discard(item); err != nil {
+		t.Error(err)
+	}
+	expectTree(t, b.root)
+}
+
 // A model that is imported by link may have links to files outside its folder.
 func TestLinkedModelMayHaveLinks(t *testing.T) {
 	b := newFixture(t)

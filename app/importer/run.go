@@ -190,13 +190,13 @@ func (i *Importer) copy(ctx context.Context, item Item, p *jobs.Progress) (err e
 	if _, err := i.library().Resolve(dir); err != nil {
 		return &refusedError{err}
 	}
-	j.end()
 	disk.SyncDir(dir)
 	if err := disk.Rename(dir, item.Target); errors.Is(err, fs.ErrExist) {
 		return &refusedError{err}
 	} else if err != nil {
 		return err
 	}
+	j.end() // not before: without a journal, the files of a killed import belong to nobody
 	if item.Mode == Move {
 		return removeOriginal(item)
 	}
