@@ -91,31 +91,33 @@ func (h *hostile) plant(dir string, seed uint64) string {
 	return strings.Join(done, "; ")
 }
 
-// reported are folders that have ended or stalled a server once, whatever the seeds make.
+// reported are folders that have ended or stalled a server once, whatever the seeds make. answer is
+// a part of what a client gets that waits: it tells the bound that ended the work.
 var reported = []struct {
-	what string
-	make func(f *hostileFolder)
+	what, answer string
+	make         func(f *hostileFolder)
 }{
-	{"a filter without end", func(f *hostileFolder) {
+	{"a filter without end", "the template takes too", func(f *hostileFolder) {
 		f.files[templateFile] = []byte(endless("{% set b = a|unique|list %}"))
 	}},
-	{"a loop without end", func(f *hostileFolder) {
+	{"a loop without end", "the template takes too long", func(f *hostileFolder) {
 		f.files[templateFile] = []byte(endless(""))
 	}},
-	{"a normalizer that doubles 30 times", func(f *hostileFolder) {
+	{"a normalizer that doubles 30 times", "makes too much text", func(f *hostileFolder) {
 		f.setTokenizer("normalizer", doubling(30))
 	}},
-	{"a normalizer that doubles an added token", func(f *hostileFolder) {
+	{"a normalizer that doubles an added token", "makes too much text", func(f *hostileFolder) {
 		f.setTokenizer("normalizer", doubling(30))
-		f.setTokenizer("added_tokens", `[{"id":300,"content":"a<|boom|>","normalized":true}]`)
+		// The first id after those of the vocabulary.
+		f.setTokenizer("added_tokens", `[{"id":2084,"content":"a<|boom|>","normalized":true}]`)
 	}},
-	{"an expression of exponential time", func(f *hostileFolder) {
+	{"an expression of exponential time", `"choices"`, func(f *hostileFolder) {
 		f.setTokenizer("pre_tokenizer", splits("(a+)+$", 1))
 	}},
 }
 
 // plantReported writes a folder of reported.
-func (h *hostile) plantReported(dir string, i int) string {
+func (h *hostile) plantReported(i int, dir string) string {
 	f := &hostileFolder{dir: dir, files: maps.Clone(h.files)}
 	reported[i].make(f)
 	h.finish(f)

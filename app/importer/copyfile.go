@@ -99,9 +99,9 @@ func (i *Importer) copyFile(ctx context.Context, f source, j *journal,
 			shown(f.rel)+" is different now", "Import it again when nothing writes to it.")
 	}
 	if f.sha256 != "" && hex.EncodeToString(sum) != f.sha256 {
-		return problem.New(problem.ModelBroken, "The model is damaged",
+		return &refusedError{problem.New(problem.ModelBroken, "The model is damaged",
 			shown(f.rel)+" does not have the checksum of its download",
-			"Download the model again.")
+			"Download the model again.")}
 	}
 	_ = j.root.Chtimes(f.rel, f.changed, f.changed)
 	return j.add(f)

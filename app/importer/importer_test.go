@@ -322,19 +322,6 @@ func TestIntoItself(t *testing.T) {
 	expectTree(t, b.from, "deep/m/config.json = x", "m/config.json = x", "m2/config.json = y")
 }
 
-// An import that fails before a file was copied leaves nothing behind.
-func TestNothingCopied(t *testing.T) {
-	b := newFixture(t, func(o *Options) { o.write = func() error { return syscall.EIO } })
-	plant(t, b.from, "m/config.json = x", "m/sub/a.txt = y")
-	if wrong := b.importAll(Copy, "m"); len(wrong) != 1 {
-		t.Errorf("errors %q", wrong)
-	}
-	left, err := os.ReadDir(b.root)
-	if err != nil || len(left) > 0 {
-		t.Errorf("%v, %v", left, err)
-	}
-}
-
 // A model that is imported by link may have links to files outside its folder.
 func TestLinkedModelMayHaveLinks(t *testing.T) {
 	b := newFixture(t)

@@ -133,8 +133,14 @@ func (i *Importer) Discard(item Item) error {
 	return nil
 }
 
+// refusedError is the error of a copy that no later import completes. An import under another name
+// has another unfinished folder, so nothing but Discard would ever remove this one.
+type refusedError struct{ cause error }
+
+func (e *refusedError) Error() string { return e.cause.Error() }
+
 // copy copies the files into the unfinished folder, verifies the model there, and renames the
-// folder to the target.
+// folder to the target. The folder stays if a later import can resume the copy.
 func (i *Importer) copy(ctx context.Context, item Item, p *jobs.Progress) (err error) {
 	dir := unfinished(item)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -150,7 +156,12 @@ func (i *Importer) copy(ctx context.Context, item Item, p *jobs.Progress) (err e
 	}
 	defer j.close()
 	defer func() {
-		if err != nil && !j.hasFiles() { // there is nothing to resume from
+		var refused *refusedError
+		if final := errors.As(err, &refused); final || err != nil && !j.hasFiles() {
+			// There is nothing to resume, or to resume from.
+			if final {
+				err = refused.cause
+			}
 			if left := j.discard(); left != nil {
 				err = errors.Join(err, left)
 			}
@@ -177,13 +188,15 @@ func (i *Importer) copy(ctx context.Context, item Item, p *jobs.Progress) (err e
 		return err
 	}
 	if _, err := i.library().Resolve(dir); err != nil {
-		return err
+		return &refusedError{err}
 	}
-	j.end()
 	disk.SyncDir(dir)
-	if err := disk.Rename(dir, item.Target); err != nil {
+	if err := disk.Rename(dir, item.Target); errors.Is(err, fs.ErrExist) {
+		return &refusedError{err}
+	} else if err != nil {
 		return err
 	}
+	j.end() // not before: without a journal, the files of a killed import belong to nobody
 	if item.Mode == Move {
 		return removeOriginal(item)
 	}

@@ -73,6 +73,7 @@ describe('text that nests without end is shown as it is', () => {
     ['lists', '- '.repeat(500)],
     ['numbered lists', '1. '.repeat(500)],
     ['indented lists', indentedList(600)],
+    ['emphasis', '*a _b '.repeat(1200) + 'b_ a*'.repeat(1200)], // exhausts the stack
     ['in a later line', `Well:\n\n${'>'.repeat(6000)}\n\nand on`],
   ])('%s', (_, text) => {
     const page = render(text);
