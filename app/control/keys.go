@@ -105,7 +105,8 @@ func (a *API) checkKeyModels(models []string, keyID string) error {
 		if !slices.ContainsFunc(known,
 			func(other string) bool { return strings.EqualFold(other, id) }) {
 			return problem.New(problem.BadRequest,
-				fmt.Sprintf("There is no model with the ID %q", id), "", "Use IDs that GET /control/models lists.")
+				fmt.Sprintf("There is no model with the ID %q", id), "",
+				"Use IDs that GET /control/models lists.")
 		}
 	}
 	return nil
