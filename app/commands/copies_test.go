@@ -64,8 +64,8 @@ func TestSettingsOfCopies(t *testing.T) {
 	}
 }
 
-// TestAliasWithoutEffect: an alias that is the ID of another model means that model, and the list and
-// the log of a server say so.
+// TestAliasWithoutEffect: an alias that is the ID of another model means that model, and the list
+// and the log of a server say so.
 func TestAliasWithoutEffect(t *testing.T) {
 	isolate(t)
 	root := t.TempDir()

@@ -104,8 +104,9 @@ func (a *API) checkKeyModels(models []string, keyID string) error {
 	for _, id := range models {
 		if !slices.ContainsFunc(known,
 			func(other string) bool { return strings.EqualFold(other, id) }) {
-			return problem.New(problem.BadRequest, fmt.Sprintf("There is no model with the ID %q", id),
-				"", "Use IDs that GET /control/models lists.")
+			return problem.New(problem.BadRequest,
+				fmt.Sprintf("There is no model with the ID %q", id), "",
+				"Use IDs that GET /control/models lists.")
 		}
 	}
 	return nil

@@ -120,8 +120,8 @@ func (r Route) withMaxBody(bytes int64) Route {
 	return r
 }
 
-// withKnownFields returns a route that refuses unknown fields: it decides who may do what, and a limit
-// that is misspelled must not be left out in silence.
+// withKnownFields returns the route such that it refuses unknown fields: it decides who may do
+// what, and a limit that is misspelled must not be left out in silence.
 func (r Route) withKnownFields() Route {
 	r.strict = true
 	return r

@@ -109,8 +109,8 @@ func TestUnloadAt(t *testing.T) {
 	}
 }
 
-// TestKeepAliveOfBusyModel: a request without a time changes nothing of what an earlier one has said.
-// A model that is to go while others use it goes when they have ended.
+// TestKeepAliveOfBusyModel: a request without a time changes nothing of what an earlier one has
+// said. A model that is to go while others use it goes when they have ended.
 func TestKeepAliveOfBusyModel(t *testing.T) {
 	h := newTestHostWith(t, func(o *Options) {
 		o.Requests = func() RequestRules { return RequestRules{Load: true} }

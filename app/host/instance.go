@@ -41,9 +41,9 @@ type instance struct {
 	usedAt  time.Time // when it was last used, or wanted for the first time
 	// observed is the target for which unloadIdle has begun to measure the idle time.
 	observed *target
-	// keepAlive is how long the last request that has said so wants the model to stay loaded; nil: as
-	// long as the settings say. A negative time means until it is stopped, and 0 until its requests
-	// have ended.
+	// keepAlive is how long the last request that has said so wants the model to stay loaded; nil:
+	// as long as the settings say. A negative time means until it is stopped, and 0 until its
+	// requests have ended.
 	keepAlive *time.Duration
 	// keepAliveEnds unloads the model when that time is over; nil: there was none.
 	keepAliveEnds *time.Timer

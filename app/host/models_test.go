@@ -139,7 +139,8 @@ func TestVanishedModel(t *testing.T) {
 		if !listed() {
 			t.Fatal("an unloaded model is not listed")
 		}
-		if err := os.Rename(filepath.Join(h.root, "a"), filepath.Join(t.TempDir(), "a")); err != nil {
+		to := filepath.Join(t.TempDir(), "a")
+		if err := os.Rename(filepath.Join(h.root, "a"), to); err != nil {
 			t.Fatal(err)
 		}
 		for watched && listed() {

@@ -158,7 +158,8 @@ const (
 	sampleInterval = 5 * time.Second
 )
 
-// runSampler takes a sample and checks power, idle time and aliases every sampleInterval, until ctx ends.
+// runSampler takes a sample and checks power, idle time and aliases every sampleInterval, until ctx
+// ends.
 func (h *Host) runSampler(ctx context.Context) {
 	tick := time.NewTicker(sampleInterval)
 	defer tick.Stop()

@@ -159,9 +159,9 @@ func (h *Host) use(i *instance) server.Model {
 		}}
 }
 
-// release ends a request's use of a model. As in Ollama, what a request says of the time holds until
-// another one says something else, or the model is unloaded. A request of an API without such a
-// field says nothing.
+// release ends a request's use of a model. As in Ollama, what a request says of the time holds
+// until another one says something else, or the model is unloaded. A request of an API without such
+// a field says nothing.
 func (h *Host) release(i *instance, keepAlive *time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

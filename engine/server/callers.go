@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -75,7 +76,7 @@ func priorityOf(r *http.Request, asked int) int {
 // modelsFor returns the models that a request may use.
 func (s *Server) modelsFor(r *http.Request) Models {
 	c := guard.CallerOf(r)
-	if c == nil || len(c.Models) == 0 {
+	if c == nil {
 		return s.models
 	}
 	some := someModels{s.models, c}
@@ -129,8 +130,8 @@ func limitKeepAlive(r *http.Request, call *Call) error {
 }
 
 // someModels are the models that a key may use. Any other model is answered as one that does not
-// exist, so that the key does not tell what else is there. For the same reason, an error of another
-// model's has only its message: the rest may name models.
+// exist, so that the key does not tell what else is there. For the same reason, an error has only
+// its message: the rest may name models. For a key that may use all, an error lacks paths of files.
 type someModels struct {
 	all    Models
 	caller *guard.Caller
@@ -191,6 +192,9 @@ func IDOf(models Models, name string) (id string, err error) {
 
 // check returns a Problem unless a name means a model that the key may use.
 func (m someModels) check(name string) error {
+	if len(m.caller.Models) == 0 {
+		return nil
+	}
 	id, err := IDOf(m.all, name)
 	switch {
 	case err != nil && problem.From(err).Code != problem.ModelNotFound:
@@ -206,7 +210,7 @@ func (m someModels) allowed(name string) func(Model, error) (Model, error) {
 	return func(model Model, err error) (Model, error) {
 		switch {
 		case err != nil:
-			return Model{}, messageOf(err)
+			return Model{}, m.reduced(err)
 		case m.caller.Allows(model.ID):
 			return model, nil
 		case model.Release != nil:
@@ -215,6 +219,27 @@ func (m someModels) allowed(name string) func(Model, error) (Model, error) {
 		return Model{}, m.notFound(name)
 	}
 }
+
+// reduced returns what of an error the holder of the key may know.
+func (m someModels) reduced(err error) error {
+	switch {
+	case len(m.caller.Models) > 0:
+		return messageOf(err)
+	case !path.MatchString(err.Error()):
+		return err
+	}
+	p := *problem.From(err)
+	for text, without := range map[*string]string{&p.Message: "The model cannot be used",
+		&p.Why: "the log of the server says why", &p.Fix: ""} {
+		if path.MatchString(*text) {
+			*text = without
+		}
+	}
+	return &p
+}
+
+// path matches the beginning of an absolute path in a text.
+var path = regexp.MustCompile(`(^|[\s"'(=])~?/[^\s/]`)
 
 // messageOf returns a Problem with the message of an error alone.
 func messageOf(err error) error {
@@ -246,7 +271,7 @@ func (m someTexts) Texts(name string) (id string, model generate.Model, err erro
 	id, model, err = m.texts.Texts(name)
 	switch {
 	case err != nil:
-		return "", nil, messageOf(err)
+		return "", nil, m.reduced(err)
 	case !m.caller.Allows(id):
 		return "", nil, m.notFound(name)
 	}
