@@ -123,7 +123,8 @@ var reported = []struct {
 	}},
 	{"200 MB of config.json", "expected at most 4194304", func(f *hostileFolder) {
 		f.files["config.json"] = nil
-		f.after = append(f.after, func() { _ = sparse(filepath.Join(f.dir, "config.json"), 200<<20) })
+		path := filepath.Join(f.dir, "config.json")
+		f.after = append(f.after, func() { _ = sparse(path, 200<<20) })
 	}},
 }
 
