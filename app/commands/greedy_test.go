@@ -18,8 +18,8 @@ import (
 // mostGreedyBytes is the most memory that the server's process may take while it is under attack.
 const mostGreedyBytes = 200 << 20
 
-// mostShortBytes is the same for the few clients of the short test. They have taken about 100 MB, and
-// 200 MB without the budgets for bodies.
+// mostShortBytes is the same for the few clients of the short test. They took about 100 MB, and 177
+// to 201 MB without the budgets for bodies.
 const mostShortBytes = 150 << 20
 
 // mostLeftBytes is the most memory that the process may have soon after the attack.

@@ -114,6 +114,18 @@ var reported = []struct {
 	{"an expression of exponential time", `"choices"`, func(f *hostileFolder) {
 		f.setTokenizer("pre_tokenizer", splits("(a+)+$", 1))
 	}},
+	{"an expression of 200,000 groups", "the limit is 16384", func(f *hostileFolder) {
+		f.setTokenizer("pre_tokenizer", splits(strings.Repeat("(", 200_000)+
+			strings.Repeat(")", 200_000), 1))
+	}},
+	{"a tokenizer without its added tokens", `"choices"`, func(f *hostileFolder) {
+		f.setTokenizer("added_tokens", "[]")
+	}},
+	{"200 MB of config.json", "expected at most 4194304", func(f *hostileFolder) {
+		f.files["config.json"] = nil
+		path := filepath.Join(f.dir, "config.json")
+		f.after = append(f.after, func() { _ = sparse(path, 200<<20) })
+	}},
 }
 
 // plantReported writes a folder of reported.

@@ -584,8 +584,9 @@ func TestOpenKilledChild(t *testing.T) {
 	s.Close()
 }
 
-// TestOpenKilled kills a process that creates a store, at each connection to the new index. What it
-// has left is known as a store's: nothing is set aside, and Erase removes everything.
+// TestOpenKilled kills a process that creates a store, at each connection to the new index. The
+// index is whole or absent. What the process has left is known as a store's: nothing is set aside,
+// and Erase removes everything.
 func TestOpenKilled(t *testing.T) {
 	for step := 1; ; step++ {
 		dir := filepath.Join(t.TempDir(), "cache")
@@ -600,6 +601,10 @@ func TestOpenKilled(t *testing.T) {
 		}
 		if !child.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 			t.Fatalf("the child was not killed: %v, %s", err, out)
+		}
+		path := filepath.Join(dir, indexName)
+		if _, err := os.Lstat(path); err == nil && !isIndex(path) {
+			t.Errorf("step %d: there is half an index", step)
 		}
 		if step%2 == 0 { // the next process goes on
 			saveAndPin(t, dir, 1)
