@@ -12,7 +12,7 @@ import (
 // Some formats write the arguments of tool calls as plain text. The parameter's type in the tool's
 // schema decides how the text becomes JSON:
 //
-//	"null" in any case                       null, for every type
+//	"null" in any case                       null, for every type, unless enum or const has the text
 //	no such parameter, other types           a string
 //	no type                                  an object or a list if it is JSON, else a string
 //	int…, uint…, long…, short…, unsigned…    an integer, also from 5.0 and 1e3
@@ -30,7 +30,7 @@ import (
 
 // convert returns text as a JSON value of the schema's type.
 func (s schema) convert(text string) string {
-	if strings.EqualFold(text, "null") {
+	if strings.EqualFold(text, "null") && !s.lists(text) {
 		return "null"
 	}
 	if s.allows("string") || s.allows(untyped) {
@@ -48,6 +48,22 @@ func (s schema) convert(text string) string {
 		}
 	}
 	return quote(text)
+}
+
+// lists reports whether a text is a value of enum or const, and null is none.
+func (s schema) lists(text string) bool {
+	listed := false
+	for _, n := range s.nodes {
+		values, _ := n["enum"].([]any)
+		if value, ok := n["const"]; ok {
+			values = append(values[:len(values):len(values)], value)
+		}
+		if slices.Contains(values, nil) {
+			return false
+		}
+		listed = listed || slices.Contains(values, any(text))
+	}
+	return listed
 }
 
 func (s schema) allows(kind string) bool { return slices.Contains(s.kinds, kind) }

@@ -213,3 +213,24 @@ func FuzzConvert(f *testing.F) {
 		}
 	})
 }
+
+// TestNullAsText checks a text that is null for every type: it stays a text if the schema lists it,
+// and null is not listed, too.
+func TestNullAsText(t *testing.T) {
+	for _, c := range []struct{ schema, text, want string }{
+		{`{"type":"string","enum":["null","a"]}`, "null", `"null"`},
+		{`{"const":"Null"}`, "Null", `"Null"`},
+		{`{"$ref":"#/$defs/E"}`, "null", `"null"`},
+		{`{"type":"string","enum":["null"]}`, "NULL", "null"},
+		{`{"enum":["null",null]}`, "null", "null"},
+		{`{"enum":["null",{},[1]]}`, "null", `"null"`},
+		{`{"type":"string"}`, "null", "null"},
+		{`{"anyOf":[{"const":"null"},{"type":"null"}]}`, "null", `"null"`},
+	} {
+		s := readSchema(json.RawMessage(`{"$defs":{"E":{"enum":["null"]}},"properties":{"a":` +
+			c.schema + `}}`)).inner("a")
+		if got := s.convert(c.text); got != c.want {
+			t.Errorf("%s: %q becomes %s, want %s", c.schema, c.text, got, c.want)
+		}
+	}
+}

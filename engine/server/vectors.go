@@ -85,7 +85,10 @@ func EncodeTexts(ctx context.Context, m Model, texts []generate.Prompt, o TextOp
 			param = o.Param
 		}
 		tokens, err := encodeText(ctx, m, text, o, limit)
+		var long *problem.Problem
 		switch {
+		case errors.As(err, &long) && long.Overflow != nil:
+			return nil, problem.TooLong(*long.Overflow, param+" has more")
 		case err != nil:
 			return nil, err
 		case len(tokens) == 0:

@@ -48,6 +48,8 @@ func TestEmbeddings(t *testing.T) {
 		{"/v1/embeddings", `{"input": "a", "truncate_prompt_tokens": 1}`, 200, []string{`[1,`}},
 		{"/v1/embeddings", `{"input": [` + strings.Repeat("1,", 64) + `1]}`, 400,
 			[]string{"context_length_exceeded"}},
+		{"/v1/embeddings", `{"input": ["a", "` + strings.Repeat("b ", 900) + `"]}`, 400,
+			[]string{"context_length_exceeded", "input[1] has more"}},
 		{"/v1/embeddings", `{"input": [` + strings.Repeat("1,", 64) + `1],
 			"truncate_prompt_tokens": -1}`, 200, []string{`[64,1]`}},
 		{"/api/embed", `{"input": ["a b", "c"]}`, 200, []string{`"embeddings":[[`,

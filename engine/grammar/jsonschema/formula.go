@@ -5,6 +5,7 @@ package jsonschema
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 )
 
@@ -120,7 +121,8 @@ func (c *compiler) alias(v *value) *value {
 	target := c.resolve(v, "$ref", ref)
 	for seen, at := 0, target; at.kind == object && at.get("$ref") != nil; seen++ {
 		if seen > maxDepth {
-			invalid(v, "$ref leads in a circle")
+			invalid(v, fmt.Sprintf("$ref leads in a circle, or through more than %d others",
+				maxDepth))
 		}
 		at = c.resolve(at, "$ref", at.get("$ref"))
 	}
