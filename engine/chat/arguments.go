@@ -12,7 +12,7 @@ import (
 // Some formats write the arguments of tool calls as plain text. The parameter's type in the tool's
 // schema decides how the text becomes JSON:
 //
-//	"null" in any case                       null, for every type, unless enum or const has the text
+//	"null" in any case                       null for every type, unless enum or const lists it
 //	no such parameter, other types           a string
 //	no type                                  an object or a list if it is JSON, else a string
 //	int…, uint…, long…, short…, unsigned…    an integer, also from 5.0 and 1e3
