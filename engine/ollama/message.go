@@ -68,7 +68,7 @@ func (c *conversation) read(w *wireMessage, path string) error {
 	case m.Role == "":
 		return badParam(path+".role",
 			`is missing; expected "system", "user", "assistant" or "tool"`)
-	case len(w.Images) > 0:
+	case len(w.Images) > 0 && m.Role != "tool":
 		return unsupported(path+".images", "is not supported: the model reads text only")
 	}
 	switch m.Role {
@@ -81,6 +81,8 @@ func (c *conversation) read(w *wireMessage, path string) error {
 	case "tool":
 		answered := c.answered(w)
 		m.ToolCallID, m.Name = answered.id, answered.name
+		// The client replays the result in every later request, so its images are not refused.
+		m.Content += strings.Repeat("\n[image left out: the model reads text only]", len(w.Images))
 	}
 	c.messages = append(c.messages, m)
 	return nil

@@ -161,6 +161,11 @@ func TestChat(t *testing.T) {
 				{Role: "tool", Content: "4", ToolCallID: "call_4", Name: "f"},
 			}
 		}},
+		{"an image of a tool", `{"messages":[{"role":"tool","content":"1","images":["aGk="]}]}`,
+			func(r *Request) {
+				r.Messages = []chat.Message{{Role: "tool",
+					Content: "1\n[image left out: the model reads text only]"}}
+			}},
 		{"calls with IDs", `{"messages":[{"role":"assistant","content":"","tool_calls":[
 			{"id":"x","function":{"index":0,"name":"f","arguments":{}}},
 			{"id":"y","function":{"index":1,"name":"f","arguments":{}}}]},
