@@ -73,12 +73,26 @@ describe('text that nests without end is shown as it is', () => {
     ['lists', '- '.repeat(500)],
     ['numbered lists', '1. '.repeat(500)],
     ['indented lists', indentedList(600)],
-    ['emphasis', '*a _b '.repeat(1200) + 'b_ a*'.repeat(1200)], // exhausts the stack
+    ['emphasis', '*a _b '.repeat(1200) + 'b_ a*'.repeat(1200)], // would exhaust the stack
     ['in a later line', `Well:\n\n${'>'.repeat(6000)}\n\nand on`],
   ])('%s', (_, text) => {
     const page = render(text);
     expect(page.textContent?.replaceAll(/\s/g, '')).toBe(text.replaceAll(/\s/g, ''));
   });
+});
+
+test('a paragraph of thousands of marks is shown as it is, code and tables are not', () => {
+  for (const marks of ['*a **b '.repeat(3000), '~a ~~b '.repeat(3000)]) {
+    expect(render(marks).querySelector('em, del')).toBeNull();
+    expect(render(marks).textContent?.trim()).toBe(marks.trim());
+  }
+  const code = `\`\`\`c\n${'*a_b = **c;\n'.repeat(1000)}`;
+  for (const text of [`${code}\`\`\`\n\n*x*`, `*x*\n\n${code}`]) {
+    expect(render(text).querySelector('pre code')).not.toBeNull();
+    expect(render(text).querySelector('em')?.textContent).toBe('x');
+  }
+  const table = `| a |\n|---|\n${'| **b** |\n'.repeat(600)}`;
+  expect(render(table).querySelectorAll('strong')).toHaveLength(600);
 });
 
 test('quotes and lists of an ordinary depth nest', () => {
