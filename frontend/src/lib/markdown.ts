@@ -57,7 +57,9 @@ const tableRow = /^[ \t]*\|.*$/gm;
 
 function tooManyMarks(text: string): boolean {
   const prose = text.replace(codeBlock, '\n\n').replace(tableRow, '');
-  return prose.split(/\n[ \t]*\n/).some((block) => (block.match(/[*_~]+/g)?.length ?? 0) > mostRuns);
+  return prose
+    .split(/\n[ \t]*\n/)
+    .some((block) => (block.match(/[*_~]+/g)?.length ?? 0) > mostRuns);
 }
 
 /** The HTML of a Markdown text. Text that cannot be parsed within bounds is shown as it is. */
