@@ -235,6 +235,17 @@ func (m aliasedModels) List() []server.ModelInfo {
 	return list
 }
 
+// Resolve implements server.Resolver.
+func (m aliasedModels) Resolve(name string) (id string, err error) {
+	for _, one := range m.List() {
+		is := func(alias string) bool { return strings.EqualFold(alias, name) }
+		if is(one.ID) || slices.ContainsFunc(one.Aliases, is) {
+			return one.ID, nil
+		}
+	}
+	return "", problem.New(problem.ModelNotFound, "There is no model "+name, "", "")
+}
+
 // TestAliasesInLists: OpenAI's list has an entry for each alias, after that of its model, and every
 // entry can be asked for. Ollama's lists have a model once.
 func TestAliasesInLists(t *testing.T) {
