@@ -20,6 +20,7 @@ import (
 func withCache(t *testing.T, dir string) *testHost {
 	return newTestHostWith(t, func(o *Options) {
 		o.Cache = cache.Options{Dir: dir}
+		o.Cache.Limits.MinFreeBytes = -1 // whatever is free on the machine of the test
 		o.Engine = func(id string) engine.Options {
 			return engine.Options{ContextTokens: map[string]int{"a": 1000, "b": 2000}[id]}
 		}

@@ -172,7 +172,7 @@ func (p *Params) readStructured(raw json.RawMessage) error {
 }
 
 func (p *Params) setChoice(param string, texts []string) error {
-	if len(texts) == 0 {
+	if texts == nil {
 		return nil
 	}
 	source, err := json.Marshal(texts)

@@ -353,6 +353,7 @@ func TestParseChatRefuses(t *testing.T) {
 		{"form of Messages", chatBody(`"output_config":{"format":{"type":"json_schema"}}`),
 			"output_config", `Send response_format`},
 		{"form of Ollama", chatBody(`"format":"json"`), "format", `Send response_format`},
+		{"no choices", chatBody(`"guided_choice":[]`), "guided_choice", `expected 1 to 10000 texts`},
 		{"no structured output", chatBody(`"structured_outputs":{"jsno":{}}`),
 			"structured_outputs", `expected one of json, regex, choice, grammar and json_object`},
 		{"no additional properties",
