@@ -20,6 +20,13 @@ func TestAliases(t *testing.T) {
 			t.Errorf("run: exit %d, %s", code, errOut)
 		}
 	}
+	if _, err := resolveBench("gpt-4o"); err != nil {
+		t.Errorf("bench: %v", err)
+	}
+	if code, _, errOut := headroom("", "parity", "gpt-4o", "--tokens", "2",
+		"--max-sequences", "1"); strings.Contains(errOut, "no model") || code == 2 {
+		t.Errorf("parity: exit %d, %s", code, errOut)
+	}
 	if code, _, errOut := headroom("", "run", "--model", "gpt-5", question); code == 0 ||
 		!strings.Contains(errOut, `no model "gpt-5"`) {
 		t.Errorf("an unknown name: exit %d, %s", code, errOut)

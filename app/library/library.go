@@ -180,6 +180,20 @@ func (s *scanner) model(f folder) Model {
 // means the bundled model. For a model that is not ready, it returns the model and its error.
 func (l *Library) Resolve(nameOrDir string) (Model, error) { return l.ResolveAmong(nil, nameOrDir) }
 
+// ResolveNamed is like Resolve, and knows a model by the names by which requests get it, too;
+// aliases are those of Meant.
+func (l *Library) ResolveNamed(nameOrDir string, aliases func(id string) []string) (Model, error) {
+	m, err := l.Resolve(nameOrDir)
+	if err == nil {
+		return m, nil
+	}
+	models := l.Scan()
+	if meant := Meant(models, nameOrDir, aliases); len(meant) > 0 {
+		return l.ResolveAmong(models, meant[0].ID)
+	}
+	return m, err
+}
+
 // ResolveAmong is like Resolve, but searches a given list, such as a Watcher's, before it scans. It
 // inspects a listed model again, because the list may be stale.
 func (l *Library) ResolveAmong(models []Model, nameOrDir string) (Model, error) {
