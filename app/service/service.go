@@ -177,8 +177,8 @@ func (o *Options) guard(token string) *guard.Guard {
 				return guard.Access{}
 			}
 			now := o.Settings.Get()
-			return guard.Access{APIKey: now.APIKey, AllowHosts: now.AllowHosts,
-				AllowOrigins: now.AllowOrigins}
+			return guard.Access{APIKey: now.APIKey, KeyLost: now.KeyLost(),
+				AllowHosts: now.AllowHosts, AllowOrigins: now.AllowOrigins}
 		}}
 }
 

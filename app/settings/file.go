@@ -2,16 +2,12 @@ package settings
 
 import (
 	"cmp"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"sync"
 	"time"
 
@@ -37,6 +33,7 @@ type File struct {
 	now      Settings
 	readOnly bool        // a later Headroom wrote it; writing would lose its settings
 	unread   error       // why the file could not be read; it is not overwritten
+	damaged  bool        // it is no JSON object, or was none when it was last looked at
 	unsaved  bool        // now has changes that could not be written
 	info     os.FileInfo // of the file that now was read from or written to; nil: there was none
 	noticed  []notice    // what the log says of now
@@ -50,11 +47,12 @@ type File struct {
 //   - Of a file with values that make no sense, the others apply. Its text is copied to
 //     settings.json.damaged-1 (2 if that exists, and so on), because the next change writes only
 //     what was understood.
-//   - Of a file that is not a JSON object, only the API key applies, and the file is replaced.
+//   - Of a file that is not a JSON object, only the API key applies, until the file is repaired.
+//     The next change copies it in the same way and replaces it.
 //   - Of a file that cannot be read, nothing applies. It is not overwritten.
 //
-// If the last two have no readable API key, or the key makes no sense, a random one applies. So the
-// endpoint stays closed, because there may have been a key.
+// If the last two may have had an API key that cannot be read, or the key makes no sense, a random
+// one applies, so that the endpoint stays closed.
 //
 // checkModel returns an error if the settings of a model make no sense for any model. It is called
 // with single values and with all of a model. nil accepts all.
@@ -68,25 +66,19 @@ func Open(dir string, checkModel func(Model) error) (*File, error) {
 	return f, err
 }
 
-// lostKey begins the random key that applies if there may have been one. It says in the file and on
-// the Settings page where that key comes from.
-const lostKey = "lost-key-"
-
 // warnOfLostKey logs that a random key applies. A file that cannot be read is never overwritten, so
 // changing the key on the Settings page is no way out of that.
 func (f *File) warnOfLostKey() {
-	why := "the settings file was damaged"
-	fix := "set or remove the API key in Settings, or quit Headroom and remove the file"
+	why := "the settings file is or was damaged"
+	fix := "repair the file, or set or remove the API key in Settings"
 	if f.unread != nil {
 		why = "the settings file cannot be read"
 		fix = "quit Headroom, repair or remove the file, and start Headroom again"
 	}
-	if strings.HasPrefix(f.now.APIKey, lostKey) {
+	if f.now.KeyLost() {
 		slog.Warn("a random API key closes the endpoint, because "+why, "file", f.path, "fix", fix)
 	}
 }
-
-func randomKey() string { return lostKey + rand.Text() }
 
 // load reads the file. f.mu is locked, or f is new.
 func (f *File) load() error {
@@ -104,7 +96,10 @@ func (f *File) load() error {
 	}
 	s, invalid, err := parse(data, f.checkModel)
 	if err != nil {
-		return f.replaceDamaged(data, err)
+		f.now.APIKey, f.damaged = keyOfDamaged(data), true
+		return fmt.Errorf("the settings file %s is damaged: %w. Repair it. Until then the "+
+			"defaults apply, but for the API key, and a change keeps a copy of the file and "+
+			"replaces it", f.path, atLine(data, err))
 	}
 	if invalidKey(invalid) {
 		s.APIKey = cmp.Or(keyInText(data), randomKey())
@@ -128,31 +123,6 @@ func (f *File) keepInvalid(data []byte, invalid []error) error {
 // earlier copy, and makes no second one of the same text.
 func (f *File) keepDamaged(data []byte) (path string, err error) {
 	return disk.KeepCopy(f.path, damagedLabel, data)
-}
-
-// apiKeyText finds the API key in text that is not valid JSON, as a JSON string.
-var apiKeyText = regexp.MustCompile(`(?i)"apiKey"\s*:\s*("(?:[^"\\\n]|\\.)*")`)
-
-// keyInText returns the API key in damaged text, or "". The last one counts, as in JSON.
-func keyInText(data []byte) (key string) {
-	for _, m := range apiKeyText.FindAllSubmatch(data, -1) {
-		_ = json.Unmarshal(m[1], &key)
-	}
-	return key
-}
-
-// replaceDamaged copies a file that is not JSON and replaces it by one that has only its API key.
-// Text without a key may have had one: it may be cut off, empty or in another encoding.
-func (f *File) replaceDamaged(data []byte, cause error) error {
-	f.now = Default()
-	f.now.APIKey = cmp.Or(keyInText(data), randomKey())
-	copied, copyErr := f.keepDamaged(data)
-	err := fmt.Errorf("the settings file is damaged; it was copied to %s, and the defaults apply, "+
-		"but for the API key: %w", copied, cause)
-	if copyErr != nil {
-		return errors.Join(err, copyErr) // the file stays, and is read again at the next start
-	}
-	return errors.Join(err, f.write())
 }
 
 // Get returns a copy of the settings, with what other programs have written until a second ago.
@@ -181,10 +151,15 @@ func (f *File) refresh(locked bool) {
 	}
 	s, invalid, err := parse(data, f.checkModel)
 	if err != nil {
+		f.damaged = true
 		return
 	}
-	unreadable := invalidKey(invalid)
-	lost := unreadable || s.APIKey == "" && f.now.APIKey != "" && !s.NoAPIKey
+	key := f.now.APIKey
+	if f.damaged && f.now.KeyLost() {
+		key = "" // it was only assumed; the repaired file says what the key is
+	}
+	lost := invalidKey(invalid) || key != "" && !s.NoAPIKey &&
+		(s.APIKey == "" || s.KeyLost() && !f.now.KeyLost())
 	if lost && !locked {
 		unlock, err := f.lock(lostKeyWait)
 		if err != nil {
@@ -195,9 +170,9 @@ func (f *File) refresh(locked bool) {
 		return
 	}
 	if lost {
-		s.APIKey, s.NoAPIKey = cmp.Or(f.now.APIKey, randomKey()), false
+		s.APIKey, s.NoAPIKey = cmp.Or(key, randomKey()), false
 	}
-	f.now, f.info, f.readOnly = s, info, s.Version > version
+	f.now, f.info, f.damaged, f.readOnly = s, info, false, s.Version > version
 	f.notice()
 	if err = f.keepInvalid(data, invalid); err != nil {
 		slog.Warn("another program has changed the settings file", "err", err)
@@ -247,6 +222,20 @@ func same(a, b os.FileInfo) bool {
 func (f *File) Change(change func(*Settings)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.change(change)
+}
+
+// Note is like Change, for what Headroom itself remembers. A damaged file is left to be repaired.
+func (f *File) Note(change func(*Settings)) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.refresh(false); f.damaged {
+		return nil
+	}
+	return f.change(change)
+}
+
+func (f *File) change(change func(*Settings)) error {
 	unlock, err := f.lock(lockWait)
 	if err != nil {
 		return err
@@ -303,7 +292,7 @@ func (f *File) write() error {
 		return err
 	}
 	info, err := os.Stat(f.path)
-	f.info = info
+	f.info, f.damaged = info, false
 	return err
 }
 

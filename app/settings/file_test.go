@@ -16,7 +16,7 @@ import (
 )
 
 // TestKeySurvives: no damage to the file opens the endpoint. The key stays, or an unknown one
-// applies; and the same holds for the next start.
+// applies; and the same holds for the next start after a change.
 func TestKeySurvives(t *testing.T) {
 	const key = "secret \"1\""
 	closed := func(got string) bool { return len(got) >= 26 && got != key }
@@ -41,6 +41,12 @@ func TestKeySurvives(t *testing.T) {
 		{"cut off before the key", `{"version":2,`, true},
 		{"null", "null", true},
 		{"a list", "[]", true},
+		{"cut off after an object", `{"cache":{"maxSize":"1GB"}`, true},
+		{"cut off after a quote", `{"model":"a}","recent":["}`, true},
+		{"a key in escapes", `{"\u0061piKey":"k",}`, true},
+		{"a missing quote", `{"api\"Key:"k"}`, true},
+		{"zeros within", `{"port":80,` + "\x00\x00" + `}`, true},
+		{"after the object", `{"port":80},"b":{}`, true},
 		{"deep", strings.Repeat("[", 100_000), true},
 		{"twice", `{"apiKey":"","APIKEY":"secret \"1\""}`, false},
 		{"twice, empty", `{"apiKey":"secret \"1\"","apiKey":""}`, true},
@@ -54,17 +60,101 @@ func TestKeySurvives(t *testing.T) {
 			if err == nil || c.unknown && !closed(got) || !c.unknown && got != key {
 				t.Errorf("key %q, error %v", got, err)
 			}
-			if data, _ := os.ReadFile(path + ".damaged-1"); string(data) != c.file {
-				t.Errorf("the copy is %q", data)
+			if data, _ := os.ReadFile(path); string(data) != c.file {
+				t.Errorf("opening it made %q of the file", data)
 			}
 			if err := f.Change(func(s *Settings) { s.Port = 80 }); err != nil {
 				t.Error(err)
+			}
+			if data, _ := os.ReadFile(path + ".damaged-1"); string(data) != c.file {
+				t.Errorf("the copy is %q", data)
 			}
 			again, err := Open(dir, nil)
 			if now := again.Get(); err != nil || now.APIKey != got || now.Port != 80 {
 				t.Errorf("next start: key %q, port %d, %v", now.APIKey, now.Port, err)
 			}
 		})
+	}
+}
+
+// TestWholeFileWithoutKey: damage to a file that is whole and names no key loses none. No start
+// replaces it, and once it is repaired it applies within a second, without a restart.
+func TestWholeFileWithoutKey(t *testing.T) {
+	for _, c := range []struct{ file, where string }{
+		{"{\n\"port\": 80,\n}\n", "line 3"},
+		{"{\"port\": 80 // mine\n}", "line 1"},
+		{`{"cache": {"maxSize": "1GB"} "port": 80, "noApiKey": true}`, "line 1"},
+		{`{"model": "a\"}", "port" 80}`, "line 1"},
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, fileName)
+		writeFile(t, path, c.file)
+		var files [2]*File
+		for i := range files {
+			f, err := Open(dir, nil)
+			if s := f.Get(); err == nil || !strings.Contains(err.Error(), c.where) ||
+				s.APIKey != "" {
+				t.Errorf("%s: key %q, error %v, want it at %s", c.file, s.APIKey, err, c.where)
+			}
+			if err := f.Note(func(s *Settings) { s.Model = "m" }); err != nil {
+				t.Error(err)
+			}
+			files[i] = f
+		}
+		if data, _ := os.ReadFile(path); string(data) != c.file || len(files[0].Copies()) > 0 {
+			t.Errorf("%s: the file is %q now, copies %q", c.file, data, files[0].Copies())
+		}
+		writeFile(t, path, `{"port": 81}`)
+		files[0].checked = time.Time{}
+		if s := files[0].Get(); s.Port != 81 || s.APIKey != "" {
+			t.Errorf("%s: repaired: port %d, key %q", c.file, s.Port, s.APIKey)
+		}
+	}
+}
+
+// TestRepaired: a random key applies as long as the file is damaged. The repaired file says what
+// the key is, also that there is none; but a key that cannot be read closes the endpoint.
+func TestRepaired(t *testing.T) {
+	for _, c := range []struct {
+		repaired, key string
+		lost          bool
+	}{
+		{`{"port": 81}`, "", false},
+		{`{"port": 81, "apiKey": "k"}`, "k", false},
+		{`{"port": 81, "apiKey": 5}`, "", true},
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, fileName)
+		writeFile(t, path, `{"port": 80,`)
+		f, _ := Open(dir, nil)
+		if s := f.Get(); !s.KeyLost() {
+			t.Errorf("damaged: key %q", s.APIKey)
+		}
+		writeFile(t, path, c.repaired)
+		f.checked = time.Time{}
+		if s := f.Get(); s.KeyLost() != c.lost || !c.lost && s.APIKey != c.key || s.Port != 81 {
+			t.Errorf("%s: key %q, port %d", c.repaired, s.APIKey, s.Port)
+		}
+	}
+}
+
+// TestKnownKeyStays: a program that found the file damaged writes a random key. One that runs, and
+// has read the key before, puts it back.
+func TestKnownKeyStays(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, fileName)
+	writeFile(t, path, `{"apiKey": "k"}`)
+	server, _ := Open(dir, nil)
+	writeFile(t, path, `{"port": 80,`)
+	command, _ := Open(dir, nil)
+	if err := command.Change(func(s *Settings) { s.Model = "m" }); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []*File{server, command} {
+		f.checked = time.Time{}
+		if s := f.Get(); s.APIKey != "k" || s.Model != "m" {
+			t.Errorf("key %q, model %q", s.APIKey, s.Model)
+		}
 	}
 }
 
@@ -188,11 +278,17 @@ func TestTwoPrograms(t *testing.T) {
 			t.Errorf("key %q, %d of 80 hosts", s.APIKey, len(s.AllowHosts))
 		}
 	}
-	// A file that another program has damaged changes nothing.
-	writeFile(t, filepath.Join(dir, fileName), `{"apiKey":`)
+	// A file that another program has damaged changes nothing, and is not replaced by what Headroom
+	// remembers.
+	path := filepath.Join(dir, fileName)
+	writeFile(t, path, `{"apiKey":`)
 	files[1].checked = time.Time{}
-	if s := files[1].Get(); s.APIKey != "k" {
-		t.Errorf("key %q after damage", s.APIKey)
+	err := files[1].Note(func(s *Settings) { s.Model = "m" })
+	if s := files[1].Get(); s.APIKey != "k" || err != nil {
+		t.Errorf("key %q after damage, %v", s.APIKey, err)
+	}
+	if data, _ := os.ReadFile(path); string(data) != `{"apiKey":` {
+		t.Errorf("the damaged file is %q now", data)
 	}
 }
 

@@ -125,6 +125,16 @@ func parse(data []byte, check checkModelFunc) (s Settings, invalid []error, err 
 	return s.clone(), append(invalid, dropped...), nil
 }
 
+// atLine adds the line to an error in the syntax of data.
+func atLine(data []byte, err error) error {
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) || len(data) == 0 {
+		return err
+	}
+	before := data[:min(len(data), max(0, int(syntax.Offset)))]
+	return fmt.Errorf("line %d: %w", 1+bytes.Count(before, []byte("\n")), err)
+}
+
 // dropTwice removes the keys that the text has more than once, also in another case, and returns
 // their errors: which of the values was meant is unknown. data is a JSON object.
 func dropTwice(data []byte, document map[string]json.RawMessage) (invalid []error) {

@@ -56,6 +56,7 @@ type Guard struct {
 // empty. Its AllowHosts and AllowOrigins are allowed in addition to the Guard's.
 type Access struct {
 	APIKey       string
+	KeyLost      bool // APIKey is a random one, because the settings may have lost the user's
 	AllowHosts   []string
 	AllowOrigins []string
 }
@@ -277,10 +278,20 @@ func (g *Guard) Key(refuse Refuse, next http.Handler) http.Handler {
 		case valid:
 			next.ServeHTTP(w, r)
 		default:
-			refuse(w, r, problem.New(problem.Unauthorized, "The API key is missing or wrong", "",
-				"Send it as \"Authorization: Bearer KEY\" or \"X-Api-Key: KEY\"."))
+			refuse(w, r, g.wrongKey())
 		}
 	})
+}
+
+// wrongKey returns the Problem of a request without a valid key.
+func (g *Guard) wrongKey() error {
+	if g.APIKey == "" && g.live().KeyLost {
+		return problem.New(problem.Unauthorized, "The API key is missing or wrong",
+			"the settings file is damaged, and may have lost its key, so a random one applies",
+			"Repair settings.json, or set or remove the key in Settings.")
+	}
+	return problem.New(problem.Unauthorized, "The API key is missing or wrong", "",
+		"Send it as \"Authorization: Bearer KEY\" or \"X-Api-Key: KEY\".")
 }
 
 // identify returns whether a request has a valid key, and who holds it; nil if the key has no name.

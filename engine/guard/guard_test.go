@@ -43,6 +43,18 @@ func TestLive(t *testing.T) {
 			t.Errorf("case %d: status %d, want %d", i, got, c.want)
 		}
 	}
+	now = Access{APIKey: "lost-key-1", KeyLost: true}
+	for flag, want := range map[string]string{"": "settings.json", "flag": "X-Api-Key"} {
+		g.APIKey = flag
+		var got *problem.Problem
+		refused := g.Key(func(_ http.ResponseWriter, _ *http.Request, err error) {
+			got = problem.From(err)
+		}, http.NotFoundHandler())
+		refused.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+		if got == nil || !strings.Contains(got.Fix, want) {
+			t.Errorf("with the flag %q: %v, want it to name %s", flag, got, want)
+		}
+	}
 	now, g.APIKey = Access{APIKey: "settings"}, "flag"
 	if ask(g, "localhost", "settings") != 401 || ask(g, "localhost", "flag") != 200 {
 		t.Error("the key of Live takes precedence over Guard.APIKey")

@@ -198,6 +198,43 @@ func TestEmbeddingsWait(t *testing.T) {
 	}
 }
 
+// TestManyVectorRequests sends one request more than may wait for vectors. It alone is
+// answered, with 429; the others wait.
+func TestManyVectorRequests(t *testing.T) {
+	const limit = 256
+	e := embedder(modelfile.Embed)
+	e.place = func() error { return problem.New(problem.Busy, "The queue is full", "", "") }
+	s := start(t, e, server.Options{})
+	ctx, leave := context.WithCancel(t.Context())
+	statuses := make(chan int, limit+1)
+	send := func() {
+		q, err := http.NewRequestWithContext(ctx, "POST", s.URL+"/v1/embeddings",
+			strings.NewReader(`{"input": [[1]]}`))
+		if err != nil {
+			t.Error(err)
+		}
+		answer, err := http.DefaultClient.Do(q)
+		if err != nil {
+			statuses <- 0
+			return
+		}
+		answer.Body.Close()
+		statuses <- answer.StatusCode
+	}
+	for range limit + 1 {
+		go send()
+	}
+	if got := <-statuses; got != http.StatusTooManyRequests {
+		t.Errorf("status %d of the request beyond the limit", got)
+	}
+	leave()
+	for range limit {
+		if got := <-statuses; got != 0 {
+			t.Errorf("status %d of a request that waits", got)
+		}
+	}
+}
+
 // TestEmbeddingsCancelled checks that a client that goes away ends all of its texts.
 func TestEmbeddingsCancelled(t *testing.T) {
 	e := embedder(modelfile.Embed)

@@ -42,8 +42,9 @@ type packing struct {
 }
 
 const (
-	packRows  = 16 // rows of a block
-	splitStep = 32 // elements of a step of split rows
+	packRows    = 16 // rows of a block
+	splitStep   = 32 // elements of a step of split rows
+	splitPanels = 8  // panels that a thread multiplies with the same split rows
 )
 
 // packingOf returns the packing that a weight's panels need. Weights of floats need none.

@@ -102,8 +102,7 @@ func (o *Linear) CPURange(c *cpu.Context, phase, worker, from, to int) {
 // splitGrain returns how many blocks of a weight of n blocks a thread multiplies with split rows at
 // a time: at most as many as have their outputs in the second-level cache.
 func splitGrain(threads, n int) int {
-	const most = 8
-	pieces := (n + most*threads - 1) / (most * threads) * threads
+	pieces := (n + splitPanels*threads - 1) / (splitPanels * threads) * threads
 	return (n + pieces - 1) / pieces
 }
 

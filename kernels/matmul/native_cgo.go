@@ -36,6 +36,7 @@ var (
 	_ = [1]int{}[C.MATMUL_PARAMS-chunkParams]
 	_ = [1]int{}[C.MATMUL_PACK_ROWS-packRows]
 	_ = [1]int{}[C.MATMUL_SPLIT_STEP-splitStep]
+	_ = [1]int{}[C.MATMUL_SPLIT_PANELS-splitPanels]
 )
 
 // policies has the policy of every instruction set except Generic.

@@ -231,7 +231,7 @@ func (a *agent) saveState() {
 	var before host.EngineState
 	for {
 		now := a.service.Host.State().Engine
-		err := a.settings.Change(func(s *settings.Settings) { noteState(s, before, now) })
+		err := a.settings.Note(func(s *settings.Settings) { noteState(s, before, now) })
 		if err != nil {
 			slog.Warn("the settings cannot be saved", "err", err)
 		}

@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { Lexer } from 'marked';
+import { describe, expect, test, vi } from 'vitest';
 import { renderMarkdown } from './markdown';
 
 function render(text: string): HTMLElement {
@@ -73,12 +74,21 @@ describe('text that nests without end is shown as it is', () => {
     ['lists', '- '.repeat(500)],
     ['numbered lists', '1. '.repeat(500)],
     ['indented lists', indentedList(600)],
-    ['emphasis', '*a _b '.repeat(1200) + 'b_ a*'.repeat(1200)], // would exhaust the stack
+    ['emphasis', '*a _b '.repeat(1200) + 'b_ a*'.repeat(1200)],
     ['in a later line', `Well:\n\n${'>'.repeat(6000)}\n\nand on`],
   ])('%s', (_, text) => {
     const page = render(text);
     expect(page.textContent?.replaceAll(/\s/g, '')).toBe(text.replaceAll(/\s/g, ''));
   });
+});
+
+test('text whose parsing exhausts the stack is shown as it is', () => {
+  const lex = vi.spyOn(Lexer, 'lex').mockImplementation(() => {
+    throw new RangeError('Maximum call stack size exceeded');
+  });
+  expect(render('a *b*\n<i>').innerHTML).toContain('a *b*<br>&lt;i&gt;');
+  expect(lex).toHaveBeenCalled();
+  lex.mockRestore();
 });
 
 test('a paragraph of thousands of marks is shown as it is, code and tables are not', () => {

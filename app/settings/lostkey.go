@@ -1,0 +1,80 @@
+package settings
+
+// The API key of damaged text. Damage must not open the endpoint: text that may have had a key
+// which cannot be read gets a random one.
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// lostKey begins the random key that applies if there may have been one. It says in the file and on
+// the Settings page where that key comes from.
+const lostKey = "lost-key-"
+
+func randomKey() string { return lostKey + rand.Text() }
+
+// KeyLost reports whether the API key is a random one, because the file may have lost its key.
+func (s *Settings) KeyLost() bool { return strings.HasPrefix(s.APIKey, lostKey) }
+
+var (
+	// apiKeyText finds the API key in text that is not valid JSON, as a JSON string.
+	apiKeyText = regexp.MustCompile(`(?i)"apiKey"\s*:\s*("(?:[^"\\\n]|\\.)*")`)
+	// noKeyText finds the mark of a removed key; see Settings.NoAPIKey.
+	noKeyText = regexp.MustCompile(`(?i)"noApiKey"\s*:\s*true`)
+)
+
+// keyOfDamaged returns the API key in damaged text; a random one if the text may have had a key.
+func keyOfDamaged(data []byte) string {
+	if neverHadKey(data) {
+		return ""
+	}
+	return cmp.Or(keyInText(data), randomKey())
+}
+
+// keyInText returns the API key in damaged text, or "". The last one counts, as in JSON.
+func keyInText(data []byte) (key string) {
+	for _, m := range apiKeyText.FindAllSubmatch(data, -1) {
+		_ = json.Unmarshal(m[1], &key)
+	}
+	return key
+}
+
+// neverHadKey reports whether damaged text is whole and names no API key, such as that of an editor
+// who left a comma at the end of an object. Text that is cut off, has zeros or is in another
+// encoding may have had one.
+func neverHadKey(data []byte) bool {
+	text := strings.TrimSpace(string(data))
+	if !utf8.ValidString(text) || strings.ContainsAny(text, "\x00\ufffd") || !isWhole(text) {
+		return false
+	}
+	text = noKeyText.ReplaceAllString(text, "")
+	return !strings.Contains(strings.ToLower(text), "apikey") && !strings.Contains(text, `\u`)
+}
+
+// isWhole reports whether text begins with a brace that its last byte closes. Text that was cut off
+// ends within its first brace.
+func isWhole(text string) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		}
+		if depth == 0 {
+			return i == len(text)-1 && text[i] == '}'
+		}
+	}
+	return false
+}
