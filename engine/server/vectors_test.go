@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"headroom/engine"
 	"headroom/engine/modelfile"
@@ -205,7 +206,8 @@ func TestManyVectorRequests(t *testing.T) {
 	e := embedder(modelfile.Embed)
 	e.place = func() error { return problem.New(problem.Busy, "The queue is full", "", "") }
 	s := start(t, e, server.Options{})
-	ctx, leave := context.WithCancel(t.Context())
+	ctx, leave := context.WithTimeout(t.Context(), 30*time.Second)
+	defer leave()
 	statuses := make(chan int, limit+1)
 	send := func() {
 		q, err := http.NewRequestWithContext(ctx, "POST", s.URL+"/v1/embeddings",
