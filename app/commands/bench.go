@@ -155,8 +155,8 @@ func shapeNames() string {
 
 // resolveBench returns the model of a name or folder. Its error names the shapes too.
 func resolveBench(name string) (engine.Source, error) {
-	m, err := library.New(library.Roots(nil), engine.Options{}, engine.Describe).ResolveNamed(name,
-		aliases(service.OpenSettings().Get()))
+	lib := library.New(library.Roots(nil), engine.Options{}, engine.Describe)
+	m, err := lib.ResolveNamed(nil, name, aliases(service.OpenSettings().Get()))
 	if p := problem.From(err); err != nil && p.Code == problem.ModelNotFound {
 		return m.Source, problem.New(p.Code, p.Message, p.Why+"; the shapes are "+shapeNames(),
 			"Use one of these, the folder of another model, or the path of a config.json.")

@@ -110,12 +110,15 @@ func variables() kong.Vars {
 	return kong.Vars{"version": "headroom " + version.Version, "shapes": shapeNames()}
 }
 
-// usage returns the text of a usage error. The empty choice is the default of a flag, and kong
-// lists it with those that a person may give.
-func usage(err error) string {
-	const list = "must be one of "
-	return strings.Replace(err.Error(), list+`"",`, list, 1)
-}
+// usageWords replace words of kong's usage errors. The empty choice is the default of a flag, and
+// kong lists it with those that a person may give.
+var usageWords = strings.NewReplacer(`must be one of "",`, "must be one of ",
+	"expected a valid 64 bit int but got", "expected a whole number, got",
+	"expected int value but got", "expected a whole number, got",
+	"expected a float but got", "expected a number, got", " (short flag)", "", " (string)", "")
+
+// usage returns the text of a usage error.
+func usage(err error) string { return usageWords.Replace(err.Error()) }
 
 // nearest returns the command that the arguments name, as far as they do: "headroom cache move".
 func nearest(err error) string {

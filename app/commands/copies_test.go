@@ -28,7 +28,7 @@ func TestAliases(t *testing.T) {
 		t.Errorf("parity: exit %d, %s", code, errOut)
 	}
 	if code, _, errOut := headroom("", "run", "--model", "gpt-5", question); code == 0 ||
-		!strings.Contains(errOut, `no model "gpt-5"`) {
+		!strings.Contains(errOut, `no model "gpt-5"`) || !strings.Contains(errOut, "gpt-4o") {
 		t.Errorf("an unknown name: exit %d, %s", code, errOut)
 	}
 	s := startServer(t, "--model", "gpt-4o")

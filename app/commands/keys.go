@@ -25,7 +25,7 @@ type Keys struct {
 	List   KeysList   `cmd:"" default:"1" help:"List the API keys, their limits and their use (the default)."`
 	Add    KeysAdd    `cmd:"" help:"Make an API key and print it, this once: only its hash is stored."`
 	Set    KeysSet    `cmd:"" help:"Change the name or the limits of an API key. What no flag names stays as it is."`
-	Remove KeysRemove `cmd:"" help:"Remove an API key. Requests that use it end at once."`
+	Remove KeysRemove `cmd:"" aliases:"rm,delete" help:"Remove an API key. Requests that use it end at once."`
 }
 
 // KeysList is `headroom keys list`.
@@ -205,7 +205,7 @@ func modelIDs(names, dirs []string) (ids []string, err error) {
 	for _, name := range names {
 		meant := library.Meant(models, name, aliases(s.Get()))
 		if len(meant) == 0 {
-			err := library.NotFound(name, models)
+			err := library.NotFound(name, models, aliases(s.Get()))
 			err.Fix = "Use one of these. Models elsewhere are found with --models-dir, with " +
 				"modelFolders in the settings, or with HEADROOM_MODELS." // not by their folder
 			return nil, err

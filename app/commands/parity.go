@@ -61,7 +61,7 @@ func (c *Parity) modelFlags() ModelFlags {
 // be the same is not.
 func (c *Parity) Run(ctx context.Context, t *terminal) error {
 	file, flags := service.OpenSettings(), c.modelFlags()
-	m, err := flags.library(file).ResolveNamed(c.Model, aliases(file.Get()))
+	m, err := flags.library(file).ResolveNamed(nil, c.Model, aliases(file.Get()))
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (h *Host) named(name string, models []library.Model, rules RequestRules) (*
 	if len(meant) > 0 {
 		return h.instanceFor(meant[0]), meant[0], nil
 	}
-	p := library.NotFound(name, models)
+	p := library.NotFound(name, models, rules.Aliases)
 	if front := h.front(); front != nil && front.running() != nil {
 		p.Fix = "Ask for " + front.model.ID + ", which is running."
 	}

@@ -242,16 +242,7 @@ func (h *Host) Start(nameOrDir string) error {
 // resolve finds a model by what a person calls it: by its ID or its folder, or else as a request
 // does.
 func (h *Host) resolve(nameOrDir string) (library.Model, error) {
-	models := h.models.list()
-	m, err := h.options.Library.ResolveAmong(models, nameOrDir)
-	if err == nil || nameOrDir == "" {
-		return m, err
-	}
-	meant := library.Meant(models, nameOrDir, h.requestRules().Aliases)
-	if len(meant) == 0 {
-		return m, err
-	}
-	return h.options.Library.ResolveAmong(models, meant[0].ID)
+	return h.options.Library.ResolveNamed(h.models.list(), nameOrDir, h.requestRules().Aliases)
 }
 
 // Stop unloads all models, or cancels loading them, and returns when their memory is free.

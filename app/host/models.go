@@ -134,7 +134,7 @@ func (h *Host) RemoveModel(id, path string) error {
 	models := h.models.list()
 	i := slices.IndexFunc(models, func(m library.Model) bool { return m.ID == id })
 	if i < 0 {
-		return library.NotFound(id, models)
+		return library.NotFound(id, models, nil)
 	}
 	h.mu.Lock()
 	used := slices.ContainsFunc(h.instances, func(i *instance) bool {

@@ -168,7 +168,7 @@ func (h *Host) modelByID(id string) (library.Model, *target, error) {
 			return m, nil, m.Err
 		}
 	}
-	return library.Model{}, nil, library.NotFound(id, models)
+	return library.Model{}, nil, library.NotFound(id, models, nil)
 }
 
 func (h *Host) engineOptions(id string) engine.Options {

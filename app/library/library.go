@@ -180,16 +180,22 @@ func (s *scanner) model(f folder) Model {
 // means the bundled model. For a model that is not ready, it returns the model and its error.
 func (l *Library) Resolve(nameOrDir string) (Model, error) { return l.ResolveAmong(nil, nameOrDir) }
 
-// ResolveNamed is like Resolve, and knows a model by the names by which requests get it, too;
-// aliases are those of Meant.
-func (l *Library) ResolveNamed(nameOrDir string, aliases func(id string) []string) (Model, error) {
-	m, err := l.Resolve(nameOrDir)
-	if err == nil {
-		return m, nil
+// ResolveNamed is like ResolveAmong, and knows a model by the names by which requests get it, too;
+// aliases are those of Meant. models may be nil.
+func (l *Library) ResolveNamed(models []Model, nameOrDir string,
+	aliases func(id string) []string) (Model, error) {
+	m, err := l.ResolveAmong(models, nameOrDir)
+	if err == nil || nameOrDir == "" {
+		return m, err
 	}
-	models := l.Scan()
+	if models == nil {
+		models = l.Scan()
+	}
 	if meant := Meant(models, nameOrDir, aliases); len(meant) > 0 {
 		return l.ResolveAmong(models, meant[0].ID)
+	}
+	if m.ID == "" && problem.From(err).Code == problem.ModelNotFound {
+		err = NotFound(nameOrDir, models, aliases)
 	}
 	return m, err
 }
@@ -219,7 +225,7 @@ func (l *Library) ResolveAmong(models []Model, nameOrDir string) (Model, error) 
 			nameOrDir+" is a file, not a model folder", "",
 			"Choose the folder that contains config.json and the .safetensors files.")
 	}
-	return Model{}, NotFound(nameOrDir, models)
+	return Model{}, NotFound(nameOrDir, models, nil)
 }
 
 // reinspect inspects a listed model again. It returns false if the model is gone.
@@ -281,14 +287,21 @@ func (s *scanner) resolveDir(dir string) (Model, error) {
 		"Choose the folder that contains config.json and the .safetensors files.")
 }
 
-// NotFound returns the Problem for an unknown model. It lists up to 12 models that are ready, those
-// with the most similar names first.
-func NotFound(name string, models []Model) *problem.Problem {
+// NotFound returns the Problem for an unknown model. It lists up to 12 names of models that are
+// ready, the most similar first. These are IDs, and the aliases (nil: none) that Meant finds.
+func NotFound(name string, models []Model, aliases func(id string) []string) *problem.Problem {
 	const most = 12
 	var ids []string
 	for _, m := range models {
-		if m.Err == nil {
-			ids = append(ids, m.ID)
+		if m.Err != nil {
+			continue
+		}
+		ids = append(ids, m.ID)
+		for _, alias := range m.Aliases(aliases) {
+			if meant := Meant(models, alias, aliases); len(meant) > 0 && meant[0].ID == m.ID &&
+				!slices.Contains(ids, alias) {
+				ids = append(ids, alias)
+			}
 		}
 	}
 	ids = problem.Nearest(name, ids)

@@ -47,6 +47,11 @@ func TestMeant(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", name, got, want)
 		}
 	}
+	why := NotFound("gpt-4", models, aliases).Why
+	if !strings.HasPrefix(why, "the models are gpt-4o, gpt-copy, ") ||
+		strings.Contains(why, ", Gemma,") || strings.Count(why, "/models/own/Phi") != 1 {
+		t.Errorf("names offered for gpt-4: %s", why) // the alias Gemma has no effect
+	}
 	if got := Meant(models, "claude", nil); got != nil {
 		t.Errorf("without aliases: %v", got)
 	}
