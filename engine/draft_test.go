@@ -202,6 +202,7 @@ func TestPrediction(t *testing.T) {
 	e.FreeRows()
 	r := engine.Request{Prompt: encode(e, demoCases(t, 400)[2]), MaxTokens: 120}
 	want, _, plain := collect(t, submit(t, e, r))
+	e.ForgetAll() // or the answer is found in the other conversation
 	r.Prediction = slices.Clone(want)
 	got, _, done := collect(t, submit(t, e, r))
 	if !slices.Equal(got, want) {
@@ -210,6 +211,47 @@ func TestPrediction(t *testing.T) {
 	if more := done.Usage.AcceptedTokens - plain.Usage.AcceptedTokens; more < len(want)/4 {
 		t.Errorf("%d drafts were right without the prediction, %d with it",
 			plain.Usage.AcceptedTokens, done.Usage.AcceptedTokens)
+	}
+}
+
+// TestOtherConversations asks a question in two conversations. The answer is found in the first,
+// unless that is private or has been forgotten. It is the same in any case.
+func TestOtherConversations(t *testing.T) {
+	const question = "<|im_start|>user\nWhat is a KV cache?<|im_end|>\n<|im_start|>assistant\n" +
+		"<think>\n\n</think>\n\n"
+	ask := func(e *engine.Engine, before string, r engine.Request) ([]int32, engine.Usage) {
+		r.Prompt, r.MaxTokens = encode(e, before+question), 60
+		got, _, done := collect(t, submit(t, e, r))
+		return got, done.Usage
+	}
+	const first = "<|im_start|>system\nYou are a fox.<|im_end|>\n"
+	plain := open(t, engine.Options{Speculate: engine.SpeculateOff})
+	want, _ := ask(plain, "", engine.Request{})
+	accepted := map[string]int{}
+	for name, use := range map[string]func(e *engine.Engine){
+		"alone":     func(e *engine.Engine) {},
+		"after it":  func(e *engine.Engine) { ask(e, first, engine.Request{}) },
+		"private":   func(e *engine.Engine) { ask(e, first, engine.Request{Private: true}) },
+		"not kept":  func(e *engine.Engine) { ask(e, first, engine.Request{NoCache: true}) },
+		"off":       func(e *engine.Engine) { ask(e, first, engine.Request{Speculate: "off"}) },
+		"forgotten": func(e *engine.Engine) { ask(e, first, engine.Request{}); e.ForgetAll() },
+	} {
+		e := open(t, engine.Options{Speculate: engine.SpeculateLookup})
+		e.FreeRows()
+		use(e)
+		got, usage := ask(e, "", engine.Request{})
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %d, want %d", name, got, want)
+		}
+		accepted[name] = usage.AcceptedTokens
+	}
+	t.Logf("accepted of %d: %v", len(want), accepted)
+	for name, n := range accepted {
+		if more := n - accepted["alone"]; name == "after it" && more < len(want)/2 ||
+			name != "after it" && more != 0 {
+			t.Errorf("%s: %d of %d tokens accepted, alone %d", name, n, len(want),
+				accepted["alone"])
+		}
 	}
 }
 
@@ -231,6 +273,7 @@ func BenchmarkSpeculate(b *testing.B) {
 		for range 5 {
 			for i, p := range prompts {
 				slow, _ := decode(plain, p)
+				ahead.ForgetAll() // or the last round's answer is found
 				fast, u := decode(ahead, p)
 				times[i][0], times[i][1] = append(times[i][0], slow), append(times[i][1], fast)
 				usages[i] = u

@@ -3,6 +3,7 @@
 // answer, only the time that it takes.
 //
 //	lookup.go   what followed the same tokens earlier in the same sequence
+//	others.go   what followed the same tokens in other conversations
 //	chain.go    what a block of the model drafts (models.Drafter), one token after another
 //	depth.go    how many tokens are worth a proposal, from measured times and from earlier hits
 //	share.go    how often a guess was right, where old guesses count less than new ones

@@ -5,7 +5,7 @@ package draft
 // earlier match is followed, and of equally long ones the latest. A copy that goes on is followed
 // without another search. The idea is prompt lookup decoding (Apoorv Saxena, 2023), which
 // transformers has as prompt_lookup_num_tokens. A text that the caller expects the answer to repeat
-// (OpenAI's prediction) is looked up too.
+// (OpenAI's prediction) is looked up too, and so are other conversations (others.go).
 //
 // The index has each position under the hash of the gram tokens before it, and each entry is
 // chained to the entry before it. It grows with the sequence. A token costs a bounded time.
@@ -23,6 +23,7 @@ type Lookup struct {
 	latest []int32 // by hash: the latest position after such a gram; 0: none
 	before []int32 // by position: the one before it with the same hash; 0: none
 	at     int     // the position whose token is expected next; 0: none
+	others *Others // whose position that is; nil: the sequence's own
 	equal  int     // tokens before at that equal the end of the sequence, as far as they are known
 }
 
@@ -45,23 +46,30 @@ func NewLookup(text []int32, tokens int) *Lookup {
 }
 
 // Extend adds the tokens of the sequence that are not in the index yet. If h is not nil, it learns
-// which of them were expected.
-func (l *Lookup) Extend(tokens []int32, h *Hits) {
+// which of them were expected. If the end of the sequence has no match of its own, or a short one,
+// it is searched for in others, if not nil.
+func (l *Lookup) Extend(tokens []int32, h *Hits, others *Others) {
 	for n := len(l.before) - len(l.text); n <= len(tokens); n++ {
 		l.add(tokens[:n], h)
+	}
+	if others != nil && l.equal < othersGram {
+		if at, equal := others.search(tokens); at > 0 {
+			l.at, l.equal, l.others = at, equal, others
+		}
 	}
 }
 
 // add adds the last token of the sequence.
 func (l *Lookup) add(tokens []int32, h *Hits) {
-	hit := l.at > 0 && l.following(tokens)[0] == tokens[len(tokens)-1]
-	if l.at > 0 && h != nil {
+	expected := l.following(tokens)
+	hit := len(expected) > 0 && expected[0] == tokens[len(tokens)-1]
+	if len(expected) > 0 && h != nil {
 		h.Observe(l.equal, hit)
 	}
-	if l.at++; !hit || l.at == len(l.text) {
-		l.at, l.equal = 0, 0
+	if last := len(expected) == 1 && (l.others != nil || l.at < len(l.text)); !hit || last {
+		l.at, l.equal, l.others = 0, 0, nil
 	} else {
-		l.equal++
+		l.at, l.equal = l.at+1, l.equal+1
 	}
 	if l.at == 0 && len(tokens) >= gram {
 		l.search(tokens, int(*l.slot(tokens)))
@@ -93,9 +101,14 @@ func (l *Lookup) preceding(tokens []int32, position int) []int32 {
 	return tokens[:position-len(l.text)]
 }
 
-// following returns the tokens from position at on.
+// following returns the tokens from position at on; none if nothing is expected.
 func (l *Lookup) following(tokens []int32) []int32 {
-	if l.at < len(l.text) {
+	switch {
+	case l.at == 0:
+		return nil
+	case l.others != nil:
+		return l.others.from(l.at)
+	case l.at < len(l.text):
 		return l.text[l.at:]
 	}
 	return tokens[l.at-len(l.text):]
@@ -124,14 +137,16 @@ func common(a, b []int32) int {
 }
 
 // Match returns the length of the match that the proposal rests on; 0: there is none.
-func (l *Lookup) Match() int { return l.equal }
-
-// Propose returns up to n tokens that may follow the sequence. They are a part of
-// tokens or of the text.
-func (l *Lookup) Propose(tokens []int32, n int) []int32 {
-	if l.at == 0 {
-		return nil
+func (l *Lookup) Match() int {
+	if l.others != nil && l.others.from(l.at) == nil {
+		return 0 // it has been dropped
 	}
+	return l.equal
+}
+
+// Propose returns up to n tokens that may follow the sequence. They are a part of tokens, of the
+// text, or of Others.
+func (l *Lookup) Propose(tokens []int32, n int) []int32 {
 	f := l.following(tokens)
 	return f[:min(n, len(f))]
 }

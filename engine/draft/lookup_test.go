@@ -24,7 +24,7 @@ func TestLookup(t *testing.T) {
 		{"one token again and again", []int32{7, 7, 7, 7, 7, 7}, 5, []int32{7}},
 	} {
 		l := NewLookup(nil, 4)
-		l.Extend(c.tokens, nil)
+		l.Extend(c.tokens, nil, nil)
 		if got := l.Propose(c.tokens, 4); l.Match() != c.match || !slices.Equal(got, c.want) {
 			t.Errorf("%s: match %d, proposal %d, expected %d and %d", c.name, l.Match(), got,
 				c.match, c.want)
@@ -36,10 +36,10 @@ func TestLookup(t *testing.T) {
 func TestLookupFollows(t *testing.T) {
 	tokens := []int32{1, 2, 3, 4, 5, 6, 7, 8, 0, 3, 4, 5, 9, 0, 1, 2, 3}
 	l := NewLookup(nil, 100)
-	l.Extend(tokens, nil)
+	l.Extend(tokens, nil, nil)
 	for _, next := range []int32{4, 5} {
 		tokens = append(tokens, next)
-		l.Extend(tokens, nil)
+		l.Extend(tokens, nil, nil)
 	}
 	if got := l.Propose(tokens, 2); l.Match() != 5 || !slices.Equal(got, []int32{6, 7}) {
 		t.Errorf("match %d, proposal %d", l.Match(), got)
@@ -62,7 +62,7 @@ func TestLookupOfText(t *testing.T) {
 		{[]int32{2, 3, 4, 7, 2, 3, 4}, 3, []int32{7, 2, 3, 4}}, // the sequence is later
 	} {
 		l := NewLookup(text, 10)
-		l.Extend(c.tokens, nil)
+		l.Extend(c.tokens, nil, nil)
 		if got := l.Propose(c.tokens, 4); l.Match() != c.match || !slices.Equal(got, c.want) {
 			t.Errorf("%d: match %d, proposal %d, expected %d and %d", c.tokens, l.Match(), got,
 				c.match, c.want)
@@ -84,7 +84,7 @@ func TestLookupIsSound(t *testing.T) {
 				tokens = append(tokens, r.Int32N(letters))
 			}
 			before := l.Match()
-			l.Extend(tokens, nil)
+			l.Extend(tokens, nil, nil)
 			if l.Match() == 0 {
 				continue
 			}
@@ -118,11 +118,11 @@ func TestHitsOfLookup(t *testing.T) {
 		tokens = append(tokens, i%30)
 	}
 	l := NewLookup(nil, 300)
-	l.Extend(tokens[:60], nil)
+	l.Extend(tokens[:60], nil, nil)
 	if h.Rate(10) != firstHits[3] {
 		t.Errorf("rate %v before the first observation", h.Rate(10))
 	}
-	l.Extend(tokens, &h)
+	l.Extend(tokens, &h, nil)
 	for _, known := range []*Hits{&h, &all} {
 		if got := known.Rate(60); got < 0.95 {
 			t.Errorf("rate %v, expected nearly 1", got)
@@ -143,7 +143,7 @@ func BenchmarkExtend(b *testing.B) {
 		tokens[i] = r.Int32N(50)
 	}
 	for b.Loop() {
-		NewLookup(nil, len(tokens)).Extend(tokens, nil)
+		NewLookup(nil, len(tokens)).Extend(tokens, nil, nil)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(tokens)), "ns/token")
 }

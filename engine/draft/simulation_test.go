@@ -39,10 +39,10 @@ func text(r *rand.Rand, n int, copied, edits float64) []int32 {
 func decode(r *rand.Rand, tokens []int32, prompt int, slope, noise float64, h *Hits,
 	times *Times) (ahead, plain float64) {
 	l := NewLookup(nil, len(tokens))
-	l.Extend(tokens[:prompt], nil)
+	l.Extend(tokens[:prompt], nil, nil)
 	h = &Hits{Before: h}
 	for n := prompt; n < len(tokens); {
-		l.Extend(tokens[:n], h)
+		l.Extend(tokens[:n], h, nil)
 		round := Round{Rows: 1, Passes: times}
 		depth, _, _ := round.LookupDepth(l.Match(), len(tokens)-n-1, h)
 		drafts := l.Propose(tokens[:n], depth)

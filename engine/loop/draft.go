@@ -26,6 +26,7 @@ type drafts struct {
 	enabled bool
 	way     string // of all requests; see draft.CheckWay
 	hits    draft.Hits
+	others  draft.Others // conversations that may be kept, for lookups
 	times   draft.Times
 	chains  chains
 	forced  func(tokens []int32) *Drafts // Config.Draft
@@ -84,7 +85,15 @@ func (d *drafts) index(r *request) {
 	r.hits.Before, r.chain.Before = &d.hits, &d.chains.all
 	if allows(draft.WayLookup) {
 		r.lookup = draft.NewLookup(r.Prediction, len(r.Prompt)+min(r.MaxTokens, 4096))
-		r.lookup.Extend(r.Prompt, nil)
+		r.lookup.Extend(r.Prompt, nil, nil)
+	}
+}
+
+// remember lets lookups of other requests find the tokens of one that has ended. Nothing of a
+// private request is found.
+func (d *drafts) remember(r *request, computed []int32) {
+	if r.lookup != nil && !r.Private && !r.NoCache {
+		d.others.Add(computed, r.usage.CachedTokens)
 	}
 }
 
@@ -159,7 +168,7 @@ func (l *Loop) wouldDraft(r *request, known []int32, most int) bool {
 		return false
 	}
 	if r.lookup != nil {
-		r.lookup.Extend(known, &r.hits)
+		r.lookup.Extend(known, &r.hits, &d.others)
 		if depth, _, _ := d.chains.round.LookupDepth(r.lookup.Match(), most, &r.hits); depth > 0 {
 			return true
 		}
@@ -178,7 +187,7 @@ func (l *Loop) proposeFor(r *request, most int) {
 	round := &l.drafts.chains.round
 	depth, right, speed := 0, 0.0, 0.0
 	if r.lookup != nil {
-		r.lookup.Extend(r.seq.Tokens, &r.hits)
+		r.lookup.Extend(r.seq.Tokens, &r.hits, &l.drafts.others)
 		depth, right, speed = round.LookupDepth(r.lookup.Match(), most, &r.hits)
 	}
 	if l.proposeChain(r, most, speed) || depth == 0 {
