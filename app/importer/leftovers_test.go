@@ -80,6 +80,12 @@ func TestRefusedCopy(t *testing.T) {
 				".headroom-import-*")); len(left) > 0 {
 				t.Errorf("it left %s", left)
 			}
+			left, err := os.ReadDir(b.root)
+			for _, e := range left { // a publisher's folder, say
+				if c.during == "" {
+					t.Errorf("it left %s, %v", e, err)
+				}
+			}
 		})
 	}
 }

@@ -66,16 +66,24 @@ func (i *Importer) Recreate(m Memo) jobs.Spec {
 // Import imports an item of a Plan and returns the model's new folder. A copy that is stopped stays
 // beside its target until the next Import of the same item, or Discard. The error is a Problem, or
 // ctx's.
-func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (string, error) {
+func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (dir string,
+	failed error) {
 	if item.Refused != nil {
 		return "", item.Refused
 	}
 	parent := filepath.Dir(item.Target)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
+	_, err := os.Lstat(parent)
+	if errors.Is(err, fs.ErrNotExist) && parent != filepath.Clean(i.options.Root) {
+		defer func() {
+			if failed != nil {
+				removeFolder(parent) // the publisher's
+			}
+		}()
+	}
+	if err = os.MkdirAll(parent, 0o755); err != nil {
 		return "", problem.Wrap(problem.Internal, err, "The folder for models cannot be created",
 			"Choose another folder, or check its permissions.")
 	}
-	var err error
 	switch {
 	case item.Mode == Link:
 		err = os.Symlink(item.Source, item.Target)
