@@ -130,7 +130,7 @@ func (l *Loop) finish(r *request, reason FinishReason, err error) {
 	r.ended = true
 	l.inbox.remove(r)
 	// None of these tokens is a placeholder: the steps that sampled them have completed.
-	computed := r.seq.Tokens[:r.seq.Computed]
+	computed := r.seq.Tokens[:r.seq.Exact()]
 	l.keepState(l.sched.Remove(&r.seq, reason != FinishError))
 	if reason != FinishError {
 		l.saveBlocks(r, computed, time.Now())
