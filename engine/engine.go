@@ -75,6 +75,9 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 func (e *Engine) makePlan(src Source) (err error) {
 	named := e.options
 	named.Device = e.device.Name
+	if err := named.checkSnapKV(); err != nil {
+		return err
+	}
 	o := named.planning()
 	o.LongestBuffer = e.device.LongestBuffer()
 	if e.plan, err = plan.New(src, o); err != nil {
@@ -189,6 +192,7 @@ func (e *Engine) schedOptions() sched.Options {
 		HotConversations: o.PromptCacheSize, ChunkTokens: p.ChunkTokens,
 		DraftTokens: p.DraftTokens, DraftSlots: p.DraftSlots,
 		States:       p.HasStates(),
+		Select:       sched.SelectOptions{Tokens: p.SelectTokens, From: p.SelectFrom},
 		WholePrompts: p.Spec.Vectors != nil && p.Spec.Vectors.Whole}
 }
 

@@ -1,12 +1,15 @@
 package engine
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"headroom/engine/cache"
 	"headroom/engine/draft"
 	"headroom/engine/plan"
 	"headroom/engine/problem"
+	"headroom/engine/sched"
 	"headroom/kernels"
 	"headroom/metal"
 )
@@ -37,6 +40,14 @@ type Options struct {
 	// first 4 and the most recent ones. The sequence itself may be longer. The minimum is 32. 0:
 	// all tokens are kept.
 	MaxKVTokens int
+	// SnapKV reads only a part of a long prompt while it decodes. The last queries of a prompt of
+	// at least SnapKVFrom tokens select SnapKVTokens positions for each layer and KV head.
+	// The tokens of the answer attend to these, to the first and to the most recent ones. The whole
+	// prompt stays in the cache, so the next turn is computed as without SnapKV. It works on the
+	// CPU, and not with MaxKVTokens.
+	SnapKV       bool
+	SnapKVTokens int // 0: 4,096
+	SnapKVFrom   int // 0: 49,152
 	// StateFormat is the format of recurrent states: "f32", "bf16" or "int8"; "": f32. See
 	// cache.StateFormat.
 	StateFormat string
@@ -119,7 +130,37 @@ func (o Options) Check() error {
 				"Leave it out to get auto.")
 		}
 	}
+	if err := o.checkSnapKV(); err != nil {
+		return err
+	}
 	return o.planning().Check()
+}
+
+// checkSnapKV returns a Problem if SnapKV is requested and cannot be used.
+func (o *Options) checkSnapKV() error {
+	const what = "SnapKV cannot be used like this"
+	switch {
+	case o.SnapKVTokens < 0:
+		return problem.New(problem.BadRequest, what,
+			fmt.Sprintf("it would select %d positions", o.SnapKVTokens), "Use 0 for the default.")
+	case o.SnapKV && o.MaxKVTokens > 0:
+		return problem.New(problem.BadRequest, what,
+			fmt.Sprintf("the KV cache is limited to %d tokens", o.MaxKVTokens),
+			"Use either SnapKV or the limit.")
+	case o.SnapKV && o.Device != "" && o.Device != DeviceCPU:
+		return problem.New(problem.BadRequest, "SnapKV runs on the CPU only",
+			fmt.Sprintf("the device is %s", o.Device), "Turn SnapKV off, or use the CPU.")
+	}
+	return nil
+}
+
+// selection returns which prompts have a selection.
+func (o *Options) selection() (s sched.SelectOptions) {
+	if o.SnapKV {
+		s.Tokens, s.From = cmp.Or(o.SnapKVTokens, sched.SelectTokens),
+			cmp.Or(o.SnapKVFrom, sched.SelectFrom)
+	}
+	return s
 }
 
 // planning returns the options that a plan depends on.
@@ -132,6 +173,7 @@ func (o *Options) planning() plan.Options {
 		MaxSequences: o.MaxSequences, ChunkTokens: o.ChunkTokens, KeptStates: o.KeptStates,
 		NoPrefixCache: o.NoPrefixCache, AvailableBytes: o.AvailableBytes,
 		DraftTokens: o.draftTokens(), NoDrafter: o.Speculate == SpeculateLookup,
+		SelectTokens: o.selection().Tokens, SelectFrom: o.selection().From,
 	}
 }
 

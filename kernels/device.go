@@ -68,6 +68,38 @@ type Span struct {
 	// depend on the row and not on its batch, so the caller makes it. 0 is correct for any span,
 	// but slow for a prompt. The CPU has one order of summation and ignores Prefill.
 	Prefill int
+	// Compact is what rows after the prompt attend to in layers that keep all positions; nil: all
+	// positions up to their own.
+	Compact *Compact
+}
+
+// Compact is the part of a sequence to which the rows after its prompt attend: the positions before
+// First, Tokens positions of [First, From), which each layer and KV head selects on its own, and
+// those from From on. First, From and Tokens are multiples of a page, and First+Tokens <= From <
+// Prompt. The keys and values of the selected positions are copied to pages that only this sequence
+// uses. All pages of the sequence stay as they are.
+type Compact struct {
+	Prompt  int // rows from this position on read the selection
+	Observe int // the queries of so many last rows of the prompt select; one span has all of them
+	First   int
+	From    int
+	Tokens  int
+	Pages   []int32 // of the selected positions, in ascending order
+	Table   []int32 // the pages before First, then Pages, then the pages from From on
+}
+
+// Selects reports whether s ends with the rows whose queries select the positions of its Compact.
+func (s *Span) Selects() bool { return s.Compact != nil && s.Pos+s.Rows == s.Compact.Prompt }
+
+// Compacts reports whether the rows of s read the selection of its Compact.
+func (s *Span) Compacts() bool { return s.Compact != nil && s.Pos >= s.Compact.Prompt }
+
+// Compacted returns s for attention to the selection: with the page table of its Compact, and with
+// positions that count only what that table has.
+func (s Span) Compacted() Span {
+	c := s.Compact
+	s.Pages, s.Pos = c.Table, s.Pos-(c.From-c.First-c.Tokens)
+	return s
 }
 
 // Split splits s after the given number of rows, at most s.Rows. Either part may have no rows.

@@ -51,14 +51,14 @@ func TestOldFlags(t *testing.T) {
 // TestFlagsOverrideSettings: a flag overrides the settings of the cache and of the model. Without a
 // flag, the settings apply.
 func TestFlagsOverrideSettings(t *testing.T) {
-	none := 0
+	none, on := 0, true
 	s := settings.Settings{
 		Cache: settings.Cache{MemoryCacheSize: 1e9, PromptCacheSize: 5, PreferPrefill: true,
 			MaxPrefillStallMs: 100},
 		Models: map[string]settings.Model{"m": {ContextTokens: 4096, MaxSequences: 2,
 			KVFormat: "q8_0", KVBits: "4", KVGroupSize: "32",
 			KVBoundaryLayers: &none, KVBoundaryBits: 6, KVStartTokens: 700, MaxKVTokens: 64,
-			StateFormat: "bf16", Speculate: "off"}},
+			StateFormat: "bf16", Speculate: "off", SnapKV: &on, SnapKVTokens: 900}},
 	}
 	cases := []struct {
 		name  string
@@ -69,7 +69,8 @@ func TestFlagsOverrideSettings(t *testing.T) {
 		{"settings", "m", nil, engine.Options{ContextTokens: 4096, MaxSequences: 2,
 			KVFormat: "q8_0", KVBits: "4", KVGroupSize: "32", KVBoundaryLayers: -1,
 			KVBoundaryBits: 6, KVStartTokens: 700, MaxKVTokens: 64, StateFormat: "bf16",
-			Speculate: "off", MemoryCacheBytes: 1e9, PromptCacheSize: 5, PreloadBytes: preloadBytes,
+			SnapKV: true, SnapKVTokens: 900, Speculate: "off", MemoryCacheBytes: 1e9,
+			PromptCacheSize: 5, PreloadBytes: preloadBytes,
 			PreferPrefill: true, MaxPrefillStall: 100 * time.Millisecond}},
 		{"another model", "x", nil,
 			engine.Options{Speculate: "auto", MemoryCacheBytes: 1e9, PromptCacheSize: 5,
@@ -79,12 +80,13 @@ func TestFlagsOverrideSettings(t *testing.T) {
 			"--context 100 --max-sequences 3 --kv-format affine --kv-bits 8 --kv-group-size 64 " +
 				"--kv-boundary-layers 1 --kv-boundary-bits 5" +
 				" --quantized-kv-start 5000 --max-kv-size 96 --state-format int8 " +
+				"--no-snapkv --snapkv-tokens 8 " +
 				"--memory-cache-size 2GB --prompt-cache-size 7 --no-prefer-prefill " +
 				"--max-prefill-stall 1s --threads 4 --speculate auto"),
 			engine.Options{Threads: 4, ContextTokens: 100, MaxSequences: 3, KVFormat: "affine",
 				KVBits: "8", KVGroupSize: "64", KVBoundaryLayers: 1,
 				KVBoundaryBits: 5, KVStartTokens: 5000, MaxKVTokens: 96, StateFormat: "int8",
-				Speculate: "auto", MemoryCacheBytes: 2e9, PromptCacheSize: 7,
+				SnapKVTokens: 8, Speculate: "auto", MemoryCacheBytes: 2e9, PromptCacheSize: 7,
 				PreloadBytes:    preloadBytes,
 				MaxPrefillStall: time.Second}},
 		{"no preloading", "x", []string{"--no-preload"},

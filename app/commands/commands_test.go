@@ -261,7 +261,7 @@ func TestRefusals(t *testing.T) {
 func TestInvalidModelSettings(t *testing.T) {
 	for key, value := range map[string]string{"kvFormat": `"q9"`, "kvBits": `"q9"`,
 		"kvGroupSize": `"7"`, "kvBoundaryBits": "99", "kvStartTokens": "-1",
-		"stateFormat": `"f8"`, "maxKVTokens": "-5", "contextTokens": "-1", "maxSequences": "-1",
+		"snapKVTokens": "-1", "stateFormat": `"f8"`, "maxKVTokens": "-5", "contextTokens": "-1", "maxSequences": "-1",
 		"speculate": `"x"`, "temperature": "-3", "templateArguments": "[]"} {
 		isolate(t)
 		path := service.OpenSettings().Path()

@@ -49,7 +49,7 @@ func (f *ModelFlags) Validate() error {
 		flag  string
 		value int
 	}{{"--context", f.Context}, {"--max-sequences", f.MaxSequences},
-		{"--max-kv-size", f.MaxKVSize},
+		{"--max-kv-size", f.MaxKVSize}, {"--snapkv-tokens", f.SnapKVTokens},
 		{"--quantized-kv-start", f.QuantizedKVStart}, {"--prompt-cache-size", f.PromptCacheSize}} {
 		if n.value < 0 {
 			return fmt.Errorf("%s is %d, expected 0 or more", n.flag, n.value)
@@ -114,7 +114,8 @@ func (f *ModelFlags) givenModel() settings.Model {
 func (f KVFlags) model() settings.Model {
 	return settings.Model{KVFormat: f.KVFormat, KVBits: f.KVBits, KVGroupSize: f.KVGroupSize,
 		KVBoundaryLayers: f.KVBoundaryLayers, KVBoundaryBits: f.KVBoundaryBits,
-		KVStartTokens: f.QuantizedKVStart, StateFormat: f.StateFormat, MaxKVTokens: f.MaxKVSize}
+		KVStartTokens: f.QuantizedKVStart, StateFormat: f.StateFormat, MaxKVTokens: f.MaxKVSize,
+		SnapKV: f.SnapKV, SnapKVTokens: f.SnapKVTokens}
 }
 
 // KVFlags set the formats of the KV cache and of recurrent states.
@@ -127,6 +128,8 @@ type KVFlags struct {
 	QuantizedKVStart int    `name:"quantized-kv-start" help:"Tokens at the start of a conversation that stay float16, rounded up to a multiple of 512. Default: none." placeholder:"TOKENS"`
 	StateFormat      string `name:"state-format" help:"Format of recurrent states: f32, bf16 or int8. Default: f32." enum:",f32,bf16,int8" default:"" placeholder:"FORMAT"`
 	MaxKVSize        int    `name:"max-kv-size" help:"Maximum number of a conversation's tokens in the KV cache: the first 4 and the latest. Default: no limit." placeholder:"TOKENS"`
+	SnapKV           *bool  `name:"snapkv" help:"Let the answer to a prompt of 49,152 tokens or more attend to a part of it, selected by the end of the prompt. Faster, but the answer may miss something. On the CPU only." negatable:""`
+	SnapKVTokens     int    `name:"snapkv-tokens" help:"Tokens of the prompt that --snapkv selects for each layer and KV head. Default: 4096." placeholder:"TOKENS"`
 }
 
 // The method or returns the flags, with the model's settings in place of flags that were not given.
@@ -137,7 +140,9 @@ func (f KVFlags) or(m settings.Model) KVFlags {
 		KVBoundaryBits:   cmp.Or(f.KVBoundaryBits, m.KVBoundaryBits),
 		QuantizedKVStart: cmp.Or(f.QuantizedKVStart, m.KVStartTokens),
 		StateFormat:      cmp.Or(f.StateFormat, m.StateFormat),
-		MaxKVSize:        cmp.Or(f.MaxKVSize, m.MaxKVTokens)}
+		MaxKVSize:        cmp.Or(f.MaxKVSize, m.MaxKVTokens),
+		SnapKV:           cmp.Or(f.SnapKV, m.SnapKV),
+		SnapKVTokens:     cmp.Or(f.SnapKVTokens, m.SnapKVTokens)}
 }
 
 func (f KVFlags) apply(o engine.Options) engine.Options {
@@ -152,6 +157,12 @@ func (f *KVFlags) args() []string {
 		fmt.Sprintf("--max-kv-size=%d", f.MaxKVSize), "--state-format=" + f.StateFormat}
 	if f.KVBoundaryLayers != nil {
 		args = append(args, fmt.Sprintf("--kv-boundary-layers=%d", *f.KVBoundaryLayers))
+	}
+	if f.SnapKV != nil {
+		args = append(args, fmt.Sprintf("--snapkv=%t", *f.SnapKV))
+	}
+	if f.SnapKVTokens > 0 {
+		args = append(args, fmt.Sprintf("--snapkv-tokens=%d", f.SnapKVTokens))
 	}
 	return args
 }

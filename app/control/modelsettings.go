@@ -65,6 +65,7 @@ func EngineOptions(o engine.Options, m settings.Model) engine.Options {
 	o.KVFormat, o.KVBits, o.KVGroupSize, o.KVBoundaryBits = m.KVFormat, m.KVBits, m.KVGroupSize,
 		m.KVBoundaryBits
 	o.KVStartTokens, o.StateFormat, o.MaxKVTokens = m.KVStartTokens, m.StateFormat, m.MaxKVTokens
+	o.SnapKV, o.SnapKVTokens = m.SnapKV != nil && *m.SnapKV, m.SnapKVTokens
 	o.Speculate = m.Speculate
 	if n := m.KVBoundaryLayers; n != nil {
 		o.KVBoundaryLayers = *n

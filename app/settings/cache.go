@@ -41,6 +41,8 @@ type Model struct {
 	KVStartTokens    int    `json:"kvStartTokens,omitempty"`
 	StateFormat      string `json:"stateFormat,omitempty"`
 	MaxKVTokens      int    `json:"maxKVTokens,omitempty"`
+	SnapKV           *bool  `json:"snapKV,omitempty"`
+	SnapKVTokens     int    `json:"snapKVTokens,omitempty"`
 	Speculate        string `json:"speculate,omitempty"` // auto, off, lookup or mtp; "": auto
 	// Aliases are further names by which requests may ask for the model. Case does not count.
 	Aliases []string `json:"aliases,omitempty"`

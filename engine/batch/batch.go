@@ -2,7 +2,11 @@
 // several sequences, in one list of rows.
 package batch
 
-import "headroom/kernels"
+import (
+	"slices"
+
+	"headroom/kernels"
+)
 
 // Batch holds M tokens, one per row. Each sequence has a span of rows [Span.Row,
 // Span.Row+Span.Rows) with tokens at consecutive positions. Every row belongs to exactly one span.
@@ -17,6 +21,25 @@ type Batch struct {
 	Hidden Hidden
 	// Outputs are the rows whose hidden states are read after the pass; nil: all rows.
 	Outputs *Outputs
+
+	attended []kernels.Span // memory of Attended
+}
+
+// Attended returns Spans for attention to the positions of layers that keep all: spans whose rows
+// read a selection have the page table and the positions of that. The result is valid until the
+// next call.
+func (b *Batch) Attended() []kernels.Span {
+	b.attended = b.attended[:0]
+	if !slices.ContainsFunc(b.Spans, func(s kernels.Span) bool { return s.Compacts() }) {
+		return b.Spans
+	}
+	for _, s := range b.Spans {
+		if s.Compacts() {
+			s = s.Compacted()
+		}
+		b.attended = append(b.attended, s)
+	}
+	return b.attended
 }
 
 // Outputs selects rows of a batch. Layers that write no memory need to compute only these.
@@ -40,7 +63,8 @@ func (o *Outputs) Select(rows []int32, spans []kernels.Span) {
 		n := len(selected) - 1
 		if from != at || selected[n].Pos+selected[n].Rows != s.Pos+offset {
 			selected = append(selected,
-				kernels.Span{Row: i, Pos: s.Pos + offset, Pages: s.Pages, Slot: s.Slot})
+				kernels.Span{Row: i, Pos: s.Pos + offset, Pages: s.Pages, Slot: s.Slot,
+					Compact: s.Compact})
 			from, n = at, n+1
 		}
 		selected[n].Rows++

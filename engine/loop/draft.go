@@ -91,9 +91,9 @@ func (d *drafts) index(r *request) {
 
 // remember lets lookups of other requests find the tokens of one that has ended. Nothing of a
 // private request is found.
-func (d *drafts) remember(r *request, computed []int32) {
+func (d *drafts) remember(r *request) {
 	if r.lookup != nil && !r.Private && !r.NoCache {
-		d.others.Add(computed, r.usage.CachedTokens)
+		d.others.Add(r.seq.Tokens[:r.seq.Computed], r.usage.CachedTokens)
 	}
 }
 

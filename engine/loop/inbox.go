@@ -141,6 +141,9 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	if l.config.Sched.Recurrent {
 		q.seq.Keep = l.statePositions(r.Prompt)
 	}
+	if !r.NoAnswer && !r.ScorePrompt && !r.Embed {
+		l.config.Sched.SelectAfter(&q.seq)
+	}
 	if !r.Embed {
 		q.sampler = sample.New(r.Sampling, l.runner.VocabSize())
 		for _, t := range r.Prompt {

@@ -12,6 +12,7 @@ import (
 	"headroom/engine/sched"
 	"headroom/engine/structured"
 	"headroom/engine/tokenizer"
+	"headroom/kernels"
 )
 
 // Request asks for one generation: token ids in, events out. Only Prompt is required. The zero
@@ -144,6 +145,7 @@ type request struct {
 	Request
 	requestDrafts
 	seq     sched.Sequence
+	compact kernels.Compact // the selection of seq, if it has one
 	sampler *sample.Sampler
 	form    *structured.Answer // nil: the answer may have any form
 	text    *tokenizer.Stream

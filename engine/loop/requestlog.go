@@ -88,7 +88,7 @@ func (g *requestLog) record(r *request, reason FinishReason) {
 			Timing: r.timing(), Private: r.Private, BlockHits: r.blockHits,
 			BlockWrites: r.blockWrites}}
 	if reason != FinishError && !r.Private && !r.NoCache {
-		n.computed = r.seq.Tokens[:r.seq.Computed]
+		n.computed = r.seq.Tokens[:r.seq.Exact()]
 	}
 	g.mu.Lock()
 	g.ended = append(g.ended, n)

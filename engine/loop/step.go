@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"headroom/engine/batch"
+	"headroom/engine/cache"
 	"headroom/engine/problem"
 	"headroom/engine/runner"
 	"headroom/engine/sample"
@@ -149,6 +150,7 @@ func (l *Loop) gather(s *step) {
 			Slot: w.Seq.Slot,
 			// Tokens generated before a preemption are not part of the prompt.
 			Prefill: max(0, min(w.To, r.usage.PromptTokens)-w.From),
+			Compact: r.compactFor(w.To),
 		})
 		s.gatherScores(i, len(s.tokens))
 		if r.Embed {
@@ -167,6 +169,23 @@ func (l *Loop) gather(s *step) {
 			s.choices.Add(r.sampler, w.Seq.Tokens[w.To-1])
 		}
 	}
+}
+
+// compactFor returns the selection of a request for a step that computes its tokens up to to. The
+// result is nil if the step neither selects nor reads a selection.
+func (r *request) compactFor(to int) *kernels.Compact {
+	q := &r.seq
+	s := q.Select
+	if s.Prompt == 0 || to < s.Prompt {
+		return nil
+	}
+	c := &r.compact
+	table := append(c.Table[:0], q.Pages[:s.First/cache.PageTokens]...)
+	table = append(table, q.Selected...)
+	*c = kernels.Compact{Prompt: s.Prompt, Observe: s.Observe, First: s.First, From: s.From,
+		Tokens: s.Tokens, Pages: q.Selected,
+		Table: append(table, q.Pages[s.From/cache.PageTokens:]...)}
+	return c
 }
 
 // start records that the first pass of a request begins now. It sends a Prefill event, which tells

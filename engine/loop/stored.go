@@ -85,7 +85,7 @@ func (b *storedBlocks) init(c *Config) {
 // memory.
 func (l *Loop) lookUp(r *request) {
 	known, resumable := l.sched.Known(&r.seq)
-	limit := len(r.Prompt) - 1
+	limit := r.seq.Resumable()
 	fewMissing := limit-resumable < l.sched.FetchTokens()
 	// The index counts reads, so a private prompt is not even looked up.
 	if l.stored.view == nil || r.Private || fewMissing || r.lookups == maxLookups {

@@ -130,8 +130,8 @@ func (l *Loop) finish(r *request, reason FinishReason, err error) {
 	r.ended = true
 	l.inbox.remove(r)
 	// None of these tokens is a placeholder: the steps that sampled them have completed.
-	computed := r.seq.Tokens[:r.seq.Computed]
-	l.drafts.remember(r, computed)
+	computed := r.seq.Tokens[:r.seq.Exact()]
+	l.drafts.remember(r)
 	l.keepState(l.sched.Remove(&r.seq, reason != FinishError))
 	if reason != FinishError {
 		l.saveBlocks(r, computed, time.Now())

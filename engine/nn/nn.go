@@ -133,7 +133,7 @@ func (l *Attention) attend(c *ops.Context, b *batch.Batch, q, k, v kernels.Tenso
 	}
 	r := kv.Ring
 	if r == nil {
-		return c.Attention(q, k, v, kv.KV, b.Spans, l.Scale, l.Cap, l.Sinks, 0, 0)
+		return l.attendAll(c, b, q, k, v, kv)
 	}
 	out := c.Attention(q, k, v, kv.KV, r.Spans(b.Spans), l.Scale, l.Cap, l.Sinks, r.Window,
 		r.SinkTokens)
@@ -143,6 +143,23 @@ func (l *Attention) attend(c *ops.Context, b *batch.Batch, q, k, v kernels.Tenso
 		}
 	}
 	return out
+}
+
+// attendAll is attend for a cache that keeps all positions. At the end of a prompt, the queries may
+// select the positions to which later rows attend. A layer that attends to the keys of another has
+// the selection of that.
+func (l *Attention) attendAll(c *ops.Context, b *batch.Batch, q, k, v kernels.Tensor,
+	kv cache.Layer) kernels.Tensor {
+	if !k.IsNone() {
+		c.Append(k, v, kv.KV, b.Spans)
+		for i := range b.Spans {
+			if b.Spans[i].Selects() {
+				c.Select(q, kv.KV, b.Spans[i], l.Scale, l.Cap)
+			}
+		}
+	}
+	return c.Attention(q, kernels.Tensor{}, kernels.Tensor{}, kv.KV, b.Attended(), l.Scale, l.Cap,
+		l.Sinks, 0, 0)
 }
 
 // GatedDeltaNet is linear attention with a gated delta rule (Yang, Kautz and Hatamizadeh 2024). A

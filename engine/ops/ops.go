@@ -133,6 +133,7 @@ type operators struct {
 	softCap    activation.SoftCap
 	append     attention.Append
 	attention  attention.Attention
+	selects    attention.Select
 	delta      recurrent.ConvGatedDelta
 	route      moe.Route
 	clamped    moe.ClampedSwiGLU
@@ -525,6 +526,14 @@ func (c *Context) Attention(q, k, v kernels.Tensor, cache *attention.Cache, span
 // Append writes k and v [M, KVH*D] to the cache.
 func (c *Context) Append(k, v kernels.Tensor, cache *attention.Cache, spans []kernels.Span) {
 	run(c, &c.ops.append, attention.Append{K: k, V: v, Cache: cache, Spans: spans})
+}
+
+// Select selects the positions to which rows after the prompt of span attend; see attention.Select.
+// q is that of Attention.
+func (c *Context) Select(q kernels.Tensor, cache *attention.Cache, span kernels.Span, scale,
+	cap float32) {
+	run(c, &c.ops.selects,
+		attention.Select{Q: q, Cache: cache, Span: span, Scale: scale, Cap: cap})
 }
 
 // FullAttention is Attention in which a row sees all positions of its span, also those after its

@@ -28,7 +28,8 @@ func (p *Plan) kvLimit() int {
 // scratch do not need. Start pages are in the same half.
 //
 // If memory allows, there are pages for two sequences of that length. It is rare that more streams
-// become that long at once. If they do, some are preempted.
+// become that long at once. If they do, some are preempted. With SnapKV, each of them also has
+// pages for the selected positions.
 func (p *Plan) sizeKV() {
 	context := p.ContextTokens
 	if context <= 0 || context > p.Spec.ContextTokens {
@@ -50,10 +51,15 @@ func (p *Plan) sizeKV() {
 	}
 	affordable = min(affordable, p.pagesWithin()*cache.PageTokens)
 	if p.requestedTokens <= 0 {
-		context = min(context, max(start+affordable, min(minContextTokens, context)))
+		context = min(context,
+			max(start+affordable-p.SelectTokens, min(minContextTokens, context)))
 	}
 	p.ContextTokens = context
-	rest := max(0, context-start)
+	if context < p.SelectFrom {
+		p.SelectTokens = 0
+	}
+	selected := pagesFor(p.SelectTokens) * cache.PageTokens
+	rest := max(0, context-start) + selected
 	tokens := max(rest, min(rest*min(p.MaxSequences, 2), affordable))
 	if p.Spec.Vectors != nil {
 		tokens = max(rest, min(p.vectorPageTokens(rest), affordable))

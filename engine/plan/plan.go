@@ -45,6 +45,8 @@ type Options struct {
 	KeptStates     int    // recurrent states kept for later prompts; 0: as memory allows
 	NoPrefixCache  bool   // disables the prefix cache
 	DraftTokens    int    // proposed tokens that a pass verifies; 0: none
+	SelectTokens   int    // positions that SnapKV selects, which have a second copy; 0: none
+	SelectFrom     int    // length of the shortest prompt for which it does
 	NoDrafter      bool   // leave out the model's block that drafts
 	AvailableBytes int64  // memory that the model may use; 0: ask the system
 	LongestBuffer  int    // bytes of the device's longest buffer; 0: no limit

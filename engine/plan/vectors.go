@@ -29,7 +29,7 @@ func (p *Plan) planVectors(spec models.Spec, o Options) (err error) {
 			return problem.Wrap(problem.Internal, err, "The KV cache cannot be planned", "")
 		}
 	}
-	p.MaxKVTokens, p.NoPrefixCache = 0, true
+	p.MaxKVTokens, p.SelectTokens, p.NoPrefixCache = 0, 0, true
 	if o.ChunkTokens <= 0 {
 		p.ChunkTokens = max(p.ChunkTokens, vectorTokens)
 	}

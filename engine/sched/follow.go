@@ -19,12 +19,15 @@ const followPages = 2
 // its state where the two diverge, so that q can resume there.
 func (s *Scheduler) tryFollow(leader, q *Sequence) {
 	known := leader.Tokens[:len(leader.Tokens)-leader.Drafts]
+	if leader.Select.Prompt > 0 { // later tokens are not cached
+		known = leader.Tokens[:leader.Select.Prompt]
+	}
 	if s.tree == nil || q == leader || q.Whole || leader.NoCache ||
 		len(known)-leader.Computed <= 1 {
 		return
 	}
 	least := followPages * s.o.PageTokens
-	shared := prefix.Common(q.Tokens[:len(q.Tokens)-1], known)
+	shared := prefix.Common(q.Tokens[:q.Resumable()], known)
 	if shared <= leader.Computed || shared < least || q.following() && shared <= q.shared {
 		return
 	}

@@ -25,12 +25,12 @@ type Promotion struct {
 
 // Known returns the number of leading tokens of q whose keys and values are in memory, and the
 // number of tokens after which q could resume. The last token does not count, because it must be
-// computed for its logits.
+// computed for its logits. Nor do those whose queries select.
 func (s *Scheduler) Known(q *Sequence) (known, resumable int) {
 	if s.tree == nil {
 		return 0, 0
 	}
-	return s.tree.Probe(q.Tokens, len(q.Tokens)-1)
+	return s.tree.Probe(q.Tokens, q.Resumable())
 }
 
 // Promotions returns the promotions that have started since the last call. The caller reads each of
@@ -100,7 +100,7 @@ func (s *Scheduler) Use(tokens []int32) {
 // sequence, because that promotion reads a long prefix of q.
 func (s *Scheduler) followsPromotion(q *Sequence) bool {
 	return !q.Whole && slices.ContainsFunc(s.promoting, func(p *Promotion) bool {
-		shared := prefix.Common(q.Tokens[:len(q.Tokens)-1], p.Tokens)
+		shared := prefix.Common(q.Tokens[:q.Resumable()], p.Tokens)
 		if shared < s.FetchTokens() || s.o.Recurrent && shared < len(p.Tokens) {
 			return false
 		}

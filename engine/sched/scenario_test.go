@@ -44,27 +44,68 @@ func (w *world) restore(work []Work) {
 	}
 }
 
+// approximate is added to tokens that are computed after a selection. No other sequence may resume
+// after them.
+const approximate = 100
+
+// computed returns the first tokens of q as they are in pages and states.
+func computed(q *Sequence, tokens int) []int32 {
+	list := slices.Clone(q.Tokens[:tokens])
+	for i := range list {
+		if q.Select.Prompt > 0 && i >= q.Select.Prompt {
+			list[i] += approximate
+		}
+	}
+	return list
+}
+
 // run carries out k, after checking the pages and the state before it.
 func (w *world) run(t *testing.T, k Work) {
 	t.Helper()
 	q := k.Seq
-	for i, token := range q.Tokens[:k.From] {
+	before := computed(q, k.From)
+	for i, token := range before {
 		if got := w.pages[q.Pages[i/w.o.PageTokens]][i%w.o.PageTokens]; got != token {
 			t.Fatalf("position %d of %v has token %d", i, q.Tokens, got)
 		}
 	}
+	w.selects(t, k)
 	if k.From == 0 {
 		w.states[q.Slot] = nil
 	}
-	if w.o.Recurrent && !slices.Equal(w.states[q.Slot], q.Tokens[:k.From]) {
+	if w.o.Recurrent && !slices.Equal(w.states[q.Slot], before) {
 		t.Fatalf("the state at %d of %v was computed from %v", k.From, q.Tokens, w.states[q.Slot])
 	}
+	after := computed(q, k.To)
 	for i := k.From; i < k.To; i++ {
-		w.pages[q.Pages[i/w.o.PageTokens]][i%w.o.PageTokens] = q.Tokens[i]
+		w.pages[q.Pages[i/w.o.PageTokens]][i%w.o.PageTokens] = after[i]
 	}
-	w.states[q.Slot] = slices.Clone(q.Tokens[:k.To])
+	w.states[q.Slot] = after
 	for _, keep := range k.Keeps {
-		w.states[keep.Slot] = slices.Clone(q.Tokens[:keep.Position])
+		w.states[keep.Slot] = computed(q, keep.Position)
+	}
+}
+
+// selects checks the pages of a selection and writes them if k selects. It checks that one step
+// computes all rows that select, and no row after them.
+func (w *world) selects(t *testing.T, k Work) {
+	t.Helper()
+	q, s := k.Seq, k.Seq.Select
+	if s.Prompt == 0 || k.To < s.Prompt {
+		return
+	}
+	if len(q.Selected)*w.o.PageTokens != s.Tokens || k.From < s.Prompt && (k.To > s.Prompt ||
+		k.From > s.Prompt-s.Observe) {
+		t.Fatalf("work [%d, %d) with %d pages for the selection %+v", k.From, k.To,
+			len(q.Selected), s)
+	}
+	for i, page := range q.Selected {
+		mark := int32(-1000 - i - s.Prompt)
+		if k.From < s.Prompt {
+			w.pages[page][0] = mark
+		} else if w.pages[page][0] != mark {
+			t.Fatalf("page %d of the selection %+v has been overwritten", i, s)
+		}
 	}
 }
 
@@ -96,6 +137,10 @@ func TestScenario(t *testing.T) {
 			r.IntN(3)*r.IntN(3)
 		o.PageBytes = prefix.Sizes{Start: 2, Rest: 1}
 		o.DraftTokens, o.DraftSlots, o.States = r.IntN(6), r.IntN(6), o.Recurrent
+		if r.IntN(2) == 0 {
+			o.Select.Tokens = o.PageTokens * (1 + r.IntN(2))
+			o.Pages += o.Select.Tokens / o.PageTokens
+		}
 		s, world := New(o), newWorld(r, o)
 		disk := &disk{world: world, s: s}
 		var lives []*life
@@ -157,6 +202,12 @@ func born(s *Scheduler, r *rand.Rand, lives []*life) *life {
 		}
 	}
 	l.q.Owner = l
+	page := s.o.PageTokens
+	c := Selection{Prompt: len(tokens), Observe: 1 + r.IntN(min(len(tokens), s.o.ChunkTokens)),
+		First: s.o.StartTokens, Tokens: page, From: (len(tokens) - 1) / page * page}
+	if s.o.Select.Tokens > 0 && c.First+c.Tokens <= c.From && r.IntN(2) == 0 {
+		l.q.Select = c
+	}
 	s.Add(l.q)
 	return l
 }
@@ -166,6 +217,7 @@ func born(s *Scheduler, r *rand.Rand, lives []*life) *life {
 func checkWork(t *testing.T, s *Scheduler, work []Work) {
 	t.Helper()
 	decoding, prompt, known, drafts := 0, 0, 0, 0 // known tokens are those after a decoded one
+	observe := 0                                  // rows that select
 	seen := map[*Sequence]bool{}
 	for _, w := range work {
 		q := w.Seq
@@ -187,13 +239,16 @@ func checkWork(t *testing.T, s *Scheduler, work []Work) {
 			decoding++
 		} else {
 			prompt += w.To - w.From
+			if q.Select.Prompt == w.To { // these rows are not divided
+				observe = max(observe, q.Select.Observe)
+			}
 		}
 	}
 	budget := s.o.ChunkTokens
 	if decoding > 0 {
 		budget = s.o.MixedChunkTokens
 	}
-	if prompt > budget {
+	if prompt >= budget+max(observe, 1) {
 		t.Fatalf("a step of %d prompt tokens beside %d decoding, at most %d are allowed", prompt,
 			decoding, budget)
 	}

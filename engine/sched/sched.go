@@ -50,9 +50,15 @@ type Sequence struct {
 	// Drafts is how many tokens at the end are only proposed (draft.go). There are none if Ahead
 	// is not 0.
 	Drafts int
+	// Select says which positions the tokens after the prompt attend to (select.go). The owner sets
+	// it before Add. The zero value: to all.
+	Select Selection
 
 	Pages []int32 // page table; has room for at least Computed positions
-	Slot  int32   // slot of the recurrent state while the sequence runs, else -1
+	// Selected are the pages for copies of the selected positions: none before the end of the
+	// prompt, or without a Selection.
+	Selected []int32
+	Slot     int32 // slot of the recurrent state while the sequence runs, else -1
 
 	Owner any // set and used by the owner; the scheduler ignores it
 
@@ -97,6 +103,7 @@ type Options struct {
 	WholePrompts bool
 	// PreferPrefill stalls running streams while prompts are computed, unless all slots are in use.
 	PreferPrefill bool
+	Select        SelectOptions
 }
 
 // Work tells a step to compute the tokens [From, To) of a sequence. If To is len(Tokens), the step
@@ -144,6 +151,7 @@ type Scheduler struct {
 	marks []uint32 // for each page, the value of mark when Counts last counted it
 	mark  uint32   // number of calls of Counts
 	work  []Work
+	room  int // prompt tokens that the step may still have
 	order []*Sequence
 	// Preemptions counts preempted sequences.
 	Preemptions int
@@ -171,12 +179,14 @@ func New(o Options) *Scheduler {
 	return s
 }
 
-// MaxTokens returns the maximum length of a sequence, which may use all pages of the pool.
+// MaxTokens returns the maximum length of a sequence, which may use all pages of the pool, some of
+// them for a selection.
 func (s *Scheduler) MaxTokens() int {
 	if start := s.o.StartPages * s.o.PageTokens; start < s.o.StartTokens {
 		return start
 	}
-	return s.o.StartTokens + (s.o.Pages-s.o.StartPages)*s.o.PageTokens
+	pages := s.o.Pages - s.o.StartPages - s.pagesFor(s.o.Select.Tokens)
+	return s.o.StartTokens + pages*s.o.PageTokens
 }
 
 // Counts returns the number of sequences in each queue, the pages that running sequences use, and
@@ -190,6 +200,7 @@ func (s *Scheduler) Counts() (running, waiting int, used, kept prefix.Amount) {
 				used = used.Plus(s.pool.Need(i, i+1))
 			}
 		}
+		used.Rest += len(q.Selected)
 	}
 	return len(s.running), len(s.waiting), used, s.pool.Used().Minus(used)
 }
@@ -223,7 +234,7 @@ func (s *Scheduler) Remove(q *Sequence, cache bool) (slot int32, keep *Keep) {
 	slot = q.Slot
 	if i := slices.Index(s.running, q); i >= 0 {
 		s.running = slices.Delete(s.running, i, i+1)
-		if cache && !q.NoCache && s.tree != nil && q.Computed > 0 {
+		if cache && !q.NoCache && s.tree != nil && q.Exact() > 0 {
 			keep = s.cachePrefix(q)
 		}
 		s.release(q)
@@ -244,10 +255,11 @@ func (s *Scheduler) trim() {
 	}
 }
 
-// cachePrefix adds all computed tokens of q to the prefix tree. For a recurrent model it also adds
-// the state after them, if a slot is free, and returns where to copy it.
+// cachePrefix adds all exact tokens of q to the prefix tree. For a recurrent model it also adds the
+// state after them, if q has it and a slot is free, and returns where to copy it.
 func (s *Scheduler) cachePrefix(q *Sequence) *Keep {
-	if s.o.Recurrent {
+	exact := q.Exact()
+	if s.o.Recurrent && exact == q.Computed {
 		if slot, ok := s.tree.TakeSlot(); ok {
 			if s.tree.SetState(q.Tokens[:q.Computed], q.Pages, slot, q.Private) {
 				return &Keep{q.Computed, slot}
@@ -255,7 +267,7 @@ func (s *Scheduler) cachePrefix(q *Sequence) *Keep {
 			return nil
 		}
 	}
-	s.tree.Insert(q.Tokens[:q.Computed], q.Pages, q.Private)
+	s.tree.Insert(q.Tokens[:exact], q.Pages, q.Private)
 	return nil
 }
 
@@ -273,7 +285,7 @@ func (s *Scheduler) Advance(w Work) {
 		s.tree.SetState(q.Tokens[:k.Position], q.Pages, k.Slot, q.Private)
 	}
 	if s.tree != nil && !q.NoCache && !s.o.Recurrent && w.To-w.From > 1 {
-		known := w.To
+		known := q.Exact()
 		if q.Tokens[known-1] < 0 {
 			known--
 		}
@@ -298,20 +310,24 @@ func (s *Scheduler) release(q *Sequence) {
 	for _, p := range q.Pages {
 		s.pool.Unref(p)
 	}
+	for _, p := range q.Selected {
+		s.pool.Unref(p)
+	}
 	s.slots = append(s.slots, q.Slot)
-	q.Pages, q.Slot, q.running = q.Pages[:0], -1, false
+	q.Pages, q.Selected, q.Slot, q.running = q.Pages[:0], q.Selected[:0], -1, false
 }
 
 // Next plans a step. The result is empty if there is nothing to do. It is valid until the next
 // call.
 func (s *Scheduler) Next() []Work {
-	s.work, s.short = s.work[:0], false
+	s.work, s.short, s.room = s.work[:0], false, s.o.ChunkTokens
 	if s.o.PreferPrefill && len(s.running) < s.o.Slots {
 		if s.planPrefill(s.o.ChunkTokens); len(s.work) > 0 {
 			return s.work
 		}
 	}
 	left := s.planDecode()
+	s.room = left
 	budget := s.o.ChunkTokens
 	if len(s.work) > 0 {
 		budget = min(s.o.MixedChunkTokens, left)
@@ -367,7 +383,7 @@ func (s *Scheduler) planPrefill(budget int) {
 	s.dropPreempted() // before a preempted sequence is admitted again
 	for i := 0; i < len(s.waiting) && len(s.slots) > 0 && budget > 0; {
 		q := s.waiting[i]
-		if s.o.WholePrompts && len(q.Tokens) > budget {
+		if s.o.WholePrompts && len(q.Tokens) > budget || q.Select.Observe > s.room {
 			break // it is the first of the next step
 		}
 		if q.StorePending || q.following() || s.followsPromotion(q) || s.fetch(q) {
@@ -393,15 +409,15 @@ func (s *Scheduler) admit(i int) (restore *Restore, ok bool) {
 	hit := none
 	if s.tree != nil && !q.Whole {
 		// The last token must be computed for its logits.
-		hit = s.tree.Match(q.Tokens, len(q.Tokens)-1)
+		hit = s.tree.Match(q.Tokens, q.Resumable())
 	}
-	if !s.evict(s.need(len(hit.Pages), len(q.Tokens))) {
+	if !s.evict(s.needFor(q, len(hit.Pages), len(q.Tokens))) {
 		s.unref(hit)
 		if len(s.running) > 0 {
 			return nil, false
 		}
 		hit = none // no other sequence runs, so only q's own prefix occupies the pages
-		if !s.evict(s.need(0, len(q.Tokens))) {
+		if !s.evict(s.needFor(q, 0, len(q.Tokens))) {
 			return nil, false
 		}
 	}
@@ -447,10 +463,11 @@ func (s *Scheduler) evict(pages prefix.Amount) bool {
 
 // prefill plans up to budget tokens of q and returns their number.
 func (s *Scheduler) prefill(q *Sequence, budget int, restore *Restore) int {
-	to := min(q.Computed+budget, len(q.Tokens))
-	if !s.reserve(q, to) {
+	to := s.chunkEnd(q, budget)
+	if to == q.Computed || !s.reserve(q, to) {
 		return 0
 	}
+	s.room -= to - q.Computed
 	w := Work{Seq: q, From: q.Computed, To: to, Restore: restore}
 	for _, k := range q.Keep {
 		if s.tree != nil && !q.NoCache && s.o.Recurrent && k > w.From && k <= w.To {
@@ -476,7 +493,7 @@ func (s *Scheduler) need(have, tokens int) prefix.Amount {
 // reserve allocates pages for the first tokens of q up to the given number. If necessary, it
 // preempts other sequences. It returns false if q itself was preempted.
 func (s *Scheduler) reserve(q *Sequence, tokens int) bool {
-	for need := s.need(len(q.Pages), tokens); !s.evict(need); {
+	for need := s.needFor(q, len(q.Pages), tokens); !s.evict(need); {
 		victim := s.victim(q, need)
 		s.preempt(victim)
 		if victim == q {
@@ -491,6 +508,9 @@ func (s *Scheduler) reserve(q *Sequence, tokens int) bool {
 func (s *Scheduler) fill(q *Sequence, tokens int) {
 	for len(q.Pages) < s.pagesFor(tokens) {
 		q.Pages = append(q.Pages, s.pool.Alloc(len(q.Pages)))
+	}
+	for q.selects(tokens) && len(q.Selected) < s.pagesFor(q.Select.Tokens) {
+		q.Selected = append(q.Selected, s.pool.Alloc(s.pagesFor(s.o.StartTokens)))
 	}
 }
 

@@ -318,6 +318,12 @@ func checkBetween(t *testing.T, s *Scheduler, inFlight int, d *disk) {
 					q.Owner, i, p)
 			}
 		}
+		for _, p := range q.Selected {
+			pages[p]++
+			if int(p) < s.o.StartPages {
+				t.Fatalf("%v: a selection has page %d, which is of the wrong kind", q.Owner, p)
+			}
+		}
 		slots[q.Slot]++
 		if !q.running || len(q.Pages)*s.o.PageTokens < q.Computed || q.Computed > len(q.Tokens) {
 			t.Fatalf("%v runs with %d of %d tokens computed and %d pages", q.Owner, q.Computed,
@@ -342,7 +348,7 @@ func checkBetween(t *testing.T, s *Scheduler, inFlight int, d *disk) {
 		t.Fatalf("the slots have %v owners, expected one each", slots)
 	}
 	for i, q := range s.waiting {
-		if q.running || q.Computed != 0 || len(q.Pages) != 0 || q.Slot != -1 {
+		if q.running || q.Computed != 0 || len(q.Pages)+len(q.Selected) != 0 || q.Slot != -1 {
 			t.Fatalf("%v waits with %d tokens computed, %d pages, slot %d", q.Owner, q.Computed,
 				len(q.Pages), q.Slot)
 		}

@@ -54,6 +54,8 @@ const fileOnly: Record<string, string> = {
   kvBoundaryBits: tuning,
   kvStartTokens: tuning,
   maxKVTokens: tuning,
+  snapKV: 'changes answers to long prompts: a flag sets it, too',
+  snapKVTokens: tuning,
 };
 
 const keys = [...document.matchAll(/^\| `(\w+)` \|/gm)].map(([, key]) => key!);

@@ -8,6 +8,7 @@ import (
 )
 
 func TestCases(t *testing.T)      { kerneltest.Run(t, Cases()) }
+func TestHostCases(t *testing.T)  { kerneltest.Run(t, HostCases()) }
 func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
 
 // BenchmarkLong times shapes that the scalar reference is too slow to check: whole prompts, and

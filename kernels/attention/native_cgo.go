@@ -11,6 +11,8 @@ package attention
 #cgo nocallback headroom_attention
 #cgo noescape headroom_attention_merge
 #cgo nocallback headroom_attention_merge
+#cgo noescape headroom_attention_observe
+#cgo nocallback headroom_attention_observe
 #include "kv_append.h"
 #include "paged_attention.h"
 */
@@ -112,4 +114,10 @@ func (o *Attention) nativeMerge(isa cpu.ISA, i int, scratch []float32) {
 	shape, _, out, sinks := o.shape(u)
 	shape.part_stride = C.int64_t(stride)
 	C.headroom_attention_merge(C.int(isa), &shape, out, sinks, first(u.partials), first(scratch))
+}
+
+func (o *Select) native(isa cpu.ISA, u unit, scratch, records, sums []float32) {
+	shape, q, _, _ := o.attention.shape(u)
+	C.headroom_attention_observe(C.int(isa), &shape, q, cpu.Ptr(o.Cache.K.Bytes),
+		(*C.int32_t)(unsafe.SliceData(u.span.Pages)), first(scratch), first(records), first(sums))
 }

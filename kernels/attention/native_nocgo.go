@@ -14,3 +14,5 @@ const noCgo = "attention: native kernels in a build without cgo"
 func (o *Append) native(cpu.ISA, *kernels.Span, int, int, int, int) { panic(noCgo) }
 func (o *Attention) native(cpu.ISA, unit, []float32)                { panic(noCgo) }
 func (o *Attention) nativeMerge(cpu.ISA, int, []float32)            { panic(noCgo) }
+
+func (o *Select) native(cpu.ISA, unit, []float32, []float32, []float32) { panic(noCgo) }

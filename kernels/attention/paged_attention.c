@@ -154,6 +154,8 @@ static void do_tile(const struct job *j, int64_t t, int sinks) {
     if (!j->v_integer) sum_plain(j, &v);
 }
 
+#include "kv_observe.h"
+
 #define reset_record KERNEL(reset_record)
 SIMD void reset_record(float *record, int64_t d) {
     for (int64_t i = 0; i < d; i += 16) v_store(record + i, v_zero());
@@ -350,6 +352,7 @@ static void attention_amx(const struct attention_unit *u, const float *q, float 
 #endif
 #if ISA == ISA_VNNI
 #define attention_merge_amx attention_merge_vnni
+#define attention_observe_amx attention_observe_vnni
 #endif
 
 static void KERNEL(attention_merge)(const struct attention_unit *u, float *out, const float *sinks,
@@ -376,6 +379,11 @@ void headroom_attention(int isa, const struct attention_unit *u, const float *q,
 void headroom_attention_merge(int isa, const struct attention_unit *u, float *out,
     const float *sinks, const float *part, float *scratch) {
     DISPATCH(isa, attention_merge, (u, out, sinks, part, scratch));
+}
+
+void headroom_attention_observe(int isa, const struct attention_unit *u, const float *q,
+    const void *k_pages, const int32_t *pages, float *scratch, float *records, float *sums) {
+    DISPATCH(isa, attention_observe, (u, q, k_pages, pages, scratch, records, sums));
 }
 
 #endif

@@ -39,3 +39,12 @@ void headroom_attention(int isa, const struct attention_unit *u, const float *q,
 // Merges the records of the sink tokens, if any, and of segments [from, to), and writes out.
 void headroom_attention_merge(int isa, const struct attention_unit *u, float *out,
     const float *sinks, const float *part, float *scratch);
+
+// Computes the scores of all rows of a unit with the keys of segment u->from, as float32. If sums
+// is null, it adds them to the records, which are the highest score and the sum of e^(score -
+// highest score) of each vector. Otherwise the records have the highest score of all segments and
+// the inverse of that sum over all segments, and the softmax weights are added to sums, which has
+// SEGMENT floats. Scratch has room for a tile of keys, and for the query and a tile of scores of
+// each vector.
+void headroom_attention_observe(int isa, const struct attention_unit *u, const float *q,
+    const void *k_pages, const int32_t *pages, float *scratch, float *records, float *sums);

@@ -84,8 +84,11 @@ func (s *strip) field(dim, base, width int) (at, shift int) {
 		return base + q*width/8*4*stripTokens + 4*s.lane + i%4, q * width % 8
 	}
 	lanes := 4 * width
-	return base + i%lanes*4 + [4]int{0, 2, 1, 3}[s.lane%4], i / lanes * width
+	return base + i%lanes*4 + byteOfLane[s.lane%4], i / lanes * width
 }
+
+// byteOfLane has the bytes of a lane of V that hold positions 0 to 3.
+var byteOfLane = [4]int{0, 2, 1, 3}
 
 // bundleDims is the number of dimensions in a bundle.
 const bundleDims = 32

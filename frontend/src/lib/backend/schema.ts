@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 3dd5459ae1503a6d208f36bb3050f629a4175845d7a6850ebf09ec749901463d
+// SHA-256 of openapi.json: c371c90706adacdccf422665216892786b0bb9544a6b0b84b62bb89f4e1c7c58
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -636,6 +636,8 @@ export interface SettingsModel {
   presencePenalty?: number;
   repetitionPenalty?: number;
   seed?: number;
+  snapKV?: boolean;
+  snapKVTokens?: number;
   speculate?: string;
   stateFormat?: string;
   temperature?: number;
