@@ -120,6 +120,8 @@ func TestDraftLives(t *testing.T) {
 		{"qwen3 with a limit", tinySource(t, "qwen3"),
 			engine.Options{MaxKVTokens: 48, KVFormat: "q4_0"}},
 		{"gemma2", tinySource(t, "gemma2"), engine.Options{}},
+		{"lfm2", tinySource(t, "lfm2"), engine.Options{KVBits: "(8, 4)", StateFormat: "bf16"}},
+		{"lfm2_moe", tinySource(t, "lfm2_moe"), engine.Options{}},
 	} {
 		if testing.Short() && c.name != "qwen3_5" { // under the race detector
 			continue
@@ -224,7 +226,7 @@ func draftLife(t *testing.T, seed uint64, src engine.Source, o engine.Options, f
 // TestDraftsOnDisk: conversations that were decoded ahead leave the same files in the block store,
 // apart from the measured times in their headers.
 func TestDraftsOnDisk(t *testing.T) {
-	for _, name := range []string{"qwen3", "qwen3_5_text", "gemma2"} {
+	for _, name := range []string{"qwen3", "qwen3_5_text", "gemma2", "lfm2"} {
 		t.Run(name, func(t *testing.T) {
 			d := &drafter{r: rand.New(rand.NewPCG(1, 2)), depth: draft.MaxTokens, wrong: 0.3,
 				vocab: 200}

@@ -21,6 +21,7 @@ func testMetalDrafts(t *testing.T, device string) {
 		src  engine.Source
 		own  bool // the model has a block that drafts
 	}{{"qwen3", tinySource(t, "qwen3"), false},
+		{"lfm2", tinySource(t, "lfm2"), false},
 		{"qwen3_5_text", mtpSource(t, "qwen3_5_text"), true}} {
 		o := engine.Options{ContextTokens: 256, MaxSequences: 3, ChunkTokens: 64, KeptStates: 4,
 			KVBits: "(8, 4)"}
@@ -70,7 +71,7 @@ func testMetalDrafts(t *testing.T, device string) {
 		}
 		s := ahead.Stats()
 		t.Logf("%s: %d of %d drafts right", m.name, s.AcceptedTokens, s.DraftTokens)
-		if s.AcceptedTokens == 0 || s.DraftTokens < 50 {
+		if s.AcceptedTokens == 0 || s.DraftTokens < 40 { // slots for states bound those of lfm2
 			t.Errorf("%s: %d of %d drafts right", m.name, s.AcceptedTokens, s.DraftTokens)
 		}
 	}

@@ -28,7 +28,7 @@ type LayerSpec struct {
 	// Each row has ConvChannels values.
 	ConvValues, ConvChannels int
 	// StateValues is the number of values in the state of a recurrent layer. Each row has StateRow
-	// values.
+	// values. Both are 0 for a layer whose convolution is all its state.
 	StateValues, StateRow int
 	// HiddenValues is the number of values of a hidden state, the last of each sequence, in float32
 	// (models.Drafter).
@@ -38,12 +38,15 @@ type LayerSpec struct {
 	Drafts bool
 }
 
+// Recurrent reports whether the layer has a convolution or a state of a sequence.
+func (s LayerSpec) Recurrent() bool { return s.ConvValues > 0 || s.StateValues > 0 }
+
 // Layer is one layer's memory.
 type Layer struct {
 	KV    *attention.Cache // of an attention layer
 	Ring  *Ring            // of an attention layer with a window: the page tables of KV
 	Conv  kernels.Tensor   // of a recurrent layer: [slots, ConvValues], see recurrent.Conv
-	State kernels.Tensor   // of a recurrent layer: [slots, StateValues], see recurrent.GatedDelta
+	State kernels.Tensor   // [slots, StateValues], see recurrent.GatedDelta, or none
 	// Hidden is [slots+1, HiddenValues]. The last row is zero: what precedes every sequence.
 	Hidden kernels.Tensor
 }
@@ -55,6 +58,8 @@ func (l *Layer) Buffers() []*kernels.Buffer {
 		return []*kernels.Buffer{l.KV.K, l.KV.V}
 	case !l.State.IsNone():
 		return []*kernels.Buffer{l.Conv.Buffer, l.State.Buffer}
+	case !l.Conv.IsNone():
+		return []*kernels.Buffer{l.Conv.Buffer}
 	}
 	return nil
 }
@@ -102,7 +107,7 @@ func New(d kernels.Device, specs []LayerSpec, o Options) []Layer {
 		case s.KVHeads > 0:
 			layers[i].KV = attention.NewCache(d, formats[i].K, formats[i].V, s.KVHeads, s.HeadDim,
 				PageTokens, o.Pages, start)
-		case s.StateValues > 0:
+		case s.Recurrent():
 			layers[i].Conv, layers[i].State = o.State.tensors(d, s, o.Slots)
 		}
 		if s.HiddenValues > 0 {

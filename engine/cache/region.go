@@ -118,9 +118,11 @@ func SlotRegions(layers []Layer) (regions []Region) {
 					PieceBytes: r.SlotPages * l.KV.VPageBytes(), ring: r,
 					clear: clearPage(l.KV, false, false)})
 		}
+		if !l.Conv.IsNone() {
+			regions = append(regions, rows(fmt.Sprintf("layers.%d.conv", i), l.Conv))
+		}
 		if !l.State.IsNone() {
-			regions = append(regions, rows(fmt.Sprintf("layers.%d.conv", i), l.Conv),
-				rows(fmt.Sprintf("layers.%d.state", i), l.State))
+			regions = append(regions, rows(fmt.Sprintf("layers.%d.state", i), l.State))
 		}
 		if !l.Hidden.IsNone() {
 			regions = append(regions, rows(fmt.Sprintf("layers.%d.hidden", i), l.Hidden))

@@ -50,20 +50,28 @@ func (f StateFormat) Describe(specs []LayerSpec) string {
 	return f.String()
 }
 
-// cols returns the number of columns of a recurrent layer's Conv and State. Both are 0 for other
-// layers.
+// cols returns the number of columns of a recurrent layer's Conv and State. 0 means that the layer
+// has none.
 func (f StateFormat) cols(s LayerSpec) (conv, state int) {
-	if s.StateValues == 0 {
-		return 0, 0
+	if s.ConvValues > 0 {
+		conv = recurrent.ConvStateCols(f.dtype, s.ConvValues/s.ConvChannels+1, s.ConvChannels)
 	}
-	return recurrent.ConvStateCols(f.dtype, s.ConvValues/s.ConvChannels+1, s.ConvChannels),
-		recurrent.GatedDeltaStateCols(f.dtype, s.StateValues/s.StateRow, s.StateRow)
+	if s.StateValues > 0 {
+		state = recurrent.GatedDeltaStateCols(f.dtype, s.StateValues/s.StateRow, s.StateRow)
+	}
+	return conv, state
 }
 
-// tensors allocates a recurrent layer's Conv and State.
+// tensors allocates a recurrent layer's Conv and State. Each may be none.
 func (f StateFormat) tensors(d kernels.Device, s LayerSpec, slots int) (_, _ kernels.Tensor) {
+	allocate := func(cols int) (t kernels.Tensor) {
+		if cols > 0 {
+			t = kernels.NewTensor(d, f.dtype, slots, cols)
+		}
+		return t
+	}
 	conv, state := f.cols(s)
-	return kernels.NewTensor(d, f.dtype, slots, conv), kernels.NewTensor(d, f.dtype, slots, state)
+	return allocate(conv), allocate(state)
 }
 
 // SlotBytes returns the bytes of one sequence's recurrent state, summed over all layers.

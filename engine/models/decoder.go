@@ -5,6 +5,7 @@ package models
 // architecture adds its other keys, its weight names and what is new in its layers.
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -20,6 +21,7 @@ const (
 	fullAttention    = "full_attention"
 	slidingAttention = "sliding_attention"
 	linearAttention  = "linear_attention"
+	convolution      = "conv"
 )
 
 // decoderConfig holds the keys of config.json that all architectures have in common.
@@ -239,6 +241,7 @@ type decoderWeights struct {
 	model      checkpoint.Scope // has embed_tokens, layers and norm
 	head       checkpoint.Scope // has lm_head
 	normOffset float32          // added to norm weights: 1 if they are stored zero-centred, else 0
+	norm       string           // the module of the final norm; "": norm
 	// layer loads layer i from its scope, and returns the cache memory that it needs.
 	layer func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec)
 }
@@ -265,7 +268,8 @@ func (from decoderWeights) load(w *checkpoint.Weights, c *decoderConfig) *decode
 		eps:         c.RMSNormEps,
 		embedTokens: from.model.Linear("embed_tokens", c.VocabSize, c.HiddenSize),
 		embedScale:  1,
-		norm:        from.model.Vector("norm.weight", c.HiddenSize, from.normOffset),
+		norm: from.model.Vector(cmp.Or(from.norm, "norm")+".weight", c.HiddenSize,
+			from.normOffset),
 	}
 	m.lmHead = m.embedTokens
 	if !c.TieWordEmbeddings && hasHead(w) {

@@ -5,6 +5,7 @@ package models
 // stream. Architectures differ in the norms around the two and in the options of attention.
 
 import (
+	"cmp"
 	"math"
 
 	"headroom/engine/batch"
@@ -15,7 +16,8 @@ import (
 	"headroom/kernels"
 )
 
-// mixer is the part of a layer that mixes tokens: an nn.Attention or an nn.GatedDeltaNet.
+// mixer is the part of a layer that mixes tokens: an nn.Attention, an nn.GatedDeltaNet or an
+// nn.ShortConv.
 type mixer interface {
 	Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor, memory cache.Layer) kernels.Tensor
 }
@@ -125,7 +127,11 @@ type attentionOptions struct {
 	// bidirectional and fullWindow are those of nn.Attention.
 	bidirectional bool
 	fullWindow    int
+	names         attentionNames
 }
+
+// attentionNames are the names of modules of attention, if they differ from those of Llama.
+type attentionNames struct{ outProj, qNorm, kNorm string }
 
 // kvSource says where the keys and values of an attention layer come from.
 type kvSource int
@@ -169,22 +175,25 @@ func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.At
 			a.VProj = loadLinear(s, "v_proj", kvRows, c.HiddenSize, o.qkvBias)
 		}
 	}
-	a.OProj = loadLinear(s, "o_proj", c.HiddenSize, outputRows, o.outputBias)
+	a.OProj = loadLinear(s, cmp.Or(o.names.outProj, "o_proj"), c.HiddenSize, outputRows,
+		o.outputBias)
 	if a.Scale == 0 {
 		a.Scale = float32(1 / math.Sqrt(float64(c.HeadDim)))
 	}
 	if o.sinks {
 		a.Sinks = s.Vector("sinks", c.NumAttentionHeads, 0)
 	}
+	qNorm, kNorm := cmp.Or(o.names.qNorm, "q_norm")+".weight", cmp.Or(o.names.kNorm,
+		"k_norm")+".weight"
 	switch {
 	case o.headNorm:
-		a.QNorm = s.Vector("q_norm.weight", c.HeadDim, o.normOffset)
+		a.QNorm = s.Vector(qNorm, c.HeadDim, o.normOffset)
 		if o.kvFrom != kvOtherLayer {
-			a.KNorm = s.Vector("k_norm.weight", c.HeadDim, o.normOffset)
+			a.KNorm = s.Vector(kNorm, c.HeadDim, o.normOffset)
 		}
 	case o.wideNorm:
-		a.QNorm = s.Vector("q_norm.weight", outputRows, o.normOffset)
-		a.KNorm = s.Vector("k_norm.weight", kvRows, o.normOffset)
+		a.QNorm = s.Vector(qNorm, outputRows, o.normOffset)
+		a.KNorm = s.Vector(kNorm, kvRows, o.normOffset)
 	}
 	return a
 }

@@ -161,10 +161,14 @@ func logitsOf(d kernels.Device, m models.Model) [][]float32 {
 	return r.step(ids, kernels.Span{Rows: len(ids), Pages: []int32{0}})
 }
 
+// projectionNames replaces Meta's names of projections, which LFM2 has.
+var projectionNames = strings.NewReplacer("w1.", "gate_proj.", "w2.", "down_proj.", "w3.",
+	"up_proj.")
+
 // stacked returns f with the experts of every layer stacked into tensors [E, n, k], such as
 // mlp.switch_mlp.gate_proj.weight.
 func (f folder) stacked() folder {
-	expert := regexp.MustCompile(`^(.*\.mlp\.)experts\.(\d+)\.(.*)$`)
+	expert := regexp.MustCompile(`^(.*\.(?:mlp|feed_forward)\.)experts\.(\d+)\.(.*)$`)
 	out := folder{config: f.config, tensors: map[string]safetensors.Tensor{}}
 	for name, x := range f.tensors {
 		part := expert.FindStringSubmatch(name)
@@ -181,7 +185,7 @@ func (f folder) stacked() folder {
 				}
 				x.Data = append(x.Data, one.Data...)
 			}
-			out.put(part[1]+"switch_mlp."+part[3], x)
+			out.put(part[1]+"switch_mlp."+projectionNames.Replace(part[3]), x)
 		}
 	}
 	return out
@@ -262,6 +266,22 @@ func (f folder) mlx() folder {
 	return out.rename(func(name string) string { return "language_model." + name })
 }
 
+// lfm2MLX returns f in the layout to which mlx-lm converts LFM2: experts are stacked, convolutions
+// are [C, taps, 1], and the MLPs of a mixture have the usual names.
+func (f folder) lfm2MLX() folder {
+	out := f.stacked()
+	for name, x := range out.tensors {
+		if strings.HasSuffix(name, "conv.conv.weight") {
+			x.Shape = []int{x.Shape[0], x.Shape[2], 1}
+			out.put(name, x)
+		}
+	}
+	if !f.has("experts.") {
+		return out
+	}
+	return out.rename(projectionNames.Replace)
+}
+
 // float32s converts a BF16 tensor to float32 and adds add to each element.
 func float32s(x safetensors.Tensor, add float32) safetensors.Tensor {
 	values := widen(x)
@@ -295,6 +315,8 @@ func (f folder) converted() folder {
 		return f // already is in that layout
 	case f.has("conv1d.weight"):
 		return f.mlx()
+	case f.has("conv.conv.weight"):
+		return f.lfm2MLX()
 	case f.has("experts.gate_up_proj_bias"):
 		return f.separated()
 	}

@@ -114,12 +114,22 @@ func loadLinear(s checkpoint.Scope, name string, n, k int, bias bool) nn.Linear 
 	return l
 }
 
+// mlpNames returns the names of the projections gate, up and down of the MLP s: those of Hugging
+// Face, or the older ones of Meta.
+func mlpNames(s checkpoint.Scope) (gate, up, down string) {
+	if !s.Has("gate_proj.weight") && s.Has("w1.weight") {
+		return "w1", "w3", "w2"
+	}
+	return "gate_proj", "up_proj", "down_proj"
+}
+
 // loadMLP loads the three projections of an MLP without biases.
 func loadMLP(s checkpoint.Scope, hidden, intermediate int) nn.MLP {
+	gate, up, down := mlpNames(s)
 	return nn.MLP{
-		GateProj: loadLinear(s, "gate_proj", intermediate, hidden, false),
-		UpProj:   loadLinear(s, "up_proj", intermediate, hidden, false),
-		DownProj: loadLinear(s, "down_proj", hidden, intermediate, false),
+		GateProj: loadLinear(s, gate, intermediate, hidden, false),
+		UpProj:   loadLinear(s, up, intermediate, hidden, false),
+		DownProj: loadLinear(s, down, hidden, intermediate, false),
 	}
 }
 
@@ -153,10 +163,11 @@ func loadExperts(s checkpoint.Scope, experts, hidden, intermediate int) nn.MLP {
 	name := func(part string) func(int) string {
 		return func(e int) string { return fmt.Sprintf("experts.%d.%s", e, part) }
 	}
+	gate, up, down := mlpNames(s.Sub("experts.0"))
 	return nn.MLP{
-		GateProj: nn.Linear{Weight: s.Stack(experts, name("gate_proj"), intermediate, hidden)},
-		UpProj:   nn.Linear{Weight: s.Stack(experts, name("up_proj"), intermediate, hidden)},
-		DownProj: nn.Linear{Weight: s.Stack(experts, name("down_proj"), hidden, intermediate)},
+		GateProj: nn.Linear{Weight: s.Stack(experts, name(gate), intermediate, hidden)},
+		UpProj:   nn.Linear{Weight: s.Stack(experts, name(up), intermediate, hidden)},
+		DownProj: nn.Linear{Weight: s.Stack(experts, name(down), hidden, intermediate)},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"headroom/engine/checkpoint"
 	"headroom/engine/nn"
+	"headroom/engine/ops"
 )
 
 // mixtureConfig holds the keys of config.json that mixtures of experts have in common. NumExperts
@@ -22,6 +23,7 @@ type mixtureConfig struct {
 	NormTopKProb                 bool  `json:"norm_topk_prob"`
 	DecoderSparseStep            int   `json:"decoder_sparse_step"` // 0: every layer has experts
 	MLPOnlyLayers                []int `json:"mlp_only_layers"`
+	NumDenseLayers               int   `json:"num_dense_layers"` // the first ones have no experts
 }
 
 // resolve sets num_experts if it has its other name, and checks the keys. It returns an error, or
@@ -58,7 +60,8 @@ func (c *mixtureConfig) resolve(d *decoderConfig) []error {
 
 // sparse reports whether a layer has experts.
 func (c *mixtureConfig) sparse(layer int) bool {
-	return c.NumExperts != 0 && (layer+1)%max(c.DecoderSparseStep, 1) == 0 &&
+	return c.NumExperts != 0 && layer >= c.NumDenseLayers &&
+		(layer+1)%max(c.DecoderSparseStep, 1) == 0 &&
 		!slices.Contains(c.MLPOnlyLayers, layer)
 }
 
@@ -76,7 +79,7 @@ func (c *mixtureConfig) load(s checkpoint.Scope, layer int, d *decoderConfig) fe
 		mlp := loadMLP(s, d.HiddenSize, d.IntermediateSize)
 		return &mlp
 	}
-	m := &nn.MoE{TopK: c.NumExpertsPerTok, NormTopKProb: c.NormTopKProb}
+	m := &nn.MoE{Routing: ops.Routing{TopK: c.NumExpertsPerTok, Normalize: c.NormTopKProb}}
 	if n := c.SharedExpertIntermediateSize; n > 0 {
 		shared := loadMLP(s.Sub("shared_expert"), d.HiddenSize, n)
 		m.SharedExpert = &shared

@@ -49,6 +49,8 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"gemma4_unified":    loadGemma4,
 	"gpt_oss":           loadGPTOSS,
 	"granite":           loadGranite,
+	"lfm2":              loadLFM2,
+	"lfm2_moe":          loadLFM2,
 	"llama":             loadLlama,
 	"ministral3":        loadMinistral3,
 	"mistral":           loadMistral,

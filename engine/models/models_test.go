@@ -17,8 +17,8 @@ import (
 )
 
 // expected is a prompt with its reference outputs in float32. They were computed by Hugging Face
-// transformers 5.17 (PyTorch 2.11), or by MLX 0.32.4 for the models that MLX has packed
-// (testdata/mx.py, build/oracle).
+// transformers 5.17 (PyTorch 2.11) or 5.23 (PyTorch 2.15, testdata/tiny_hf.py), or by MLX 0.32.4
+// for the models that MLX has packed (testdata/mx.py, build/oracle).
 type expected struct {
 	IDs         []int32   `json:"ids"`
 	LastLogits  []float32 `json:"last_logits"`

@@ -104,5 +104,5 @@ func keepsAll(layers []cache.LayerSpec) bool {
 
 // recurs reports whether a layer has a recurrent state.
 func recurs(layers []cache.LayerSpec) bool {
-	return slices.ContainsFunc(layers, func(s cache.LayerSpec) bool { return s.StateValues > 0 })
+	return slices.ContainsFunc(layers, cache.LayerSpec.Recurrent)
 }

@@ -48,8 +48,12 @@ func TestUnknownTensors(t *testing.T) {
 	for _, name := range tiny {
 		original := readTiny(t, name)
 		root := original.root(t)
+		norm := root + "norm"
+		if original.has("embedding_norm") { // LFM2
+			norm = root + "embedding_norm"
+		}
 		unknown := []string{root + "layers.0.extra_norm.weight",
-			root + "layers.2.self_attn.gate.bias", root + "layers.1.mlp.alpha", root + "norm.bias",
+			root + "layers.2.self_attn.gate.bias", root + "layers.1.mlp.alpha", norm + ".bias",
 			root + "embed_tokens.bias", root + "embed_layernorm.weight",
 			root + "embed_positions.weight", "lm_head.bias"}
 		for _, extra := range unknown {

@@ -88,6 +88,22 @@ func TestRefusals(t *testing.T) {
 			problem.UnknownArchitecture},
 		{"granite", `"residual_multiplier": 0`, "residual_multiplier is 0", problem.ModelBroken},
 		{"granite", `"logits_scaling": -8`, "logits_scaling is -8", problem.ModelBroken},
+		{"lfm2", `"conv_L_cache": 1`, "conv_L_cache is 1", problem.ModelBroken},
+		{"lfm2", `"conv_L_cache": 9`, "conv_L_cache is 9", problem.ModelBroken},
+		{"lfm2", `"layer_types": ["conv", "linear_attention"]`, `"linear_attention"`,
+			problem.ModelBroken},
+		{"lfm2", `"layer_types": ["conv"]`, "layer_types has 1 entries", problem.ModelBroken},
+		{"lfm2", `"block_multiple_of": 0`, "block_multiple_of is 0", problem.ModelBroken},
+		{"lfm2", `"block_ffn_dim_multiplier": -1`, "block_ffn_dim_multiplier is -1",
+			problem.ModelBroken},
+		{"lfm2", `"block_ffn_dim_multiplier": 1e30`, "after block_auto_adjust_ff_dim is",
+			problem.ModelBroken},
+		{"lfm2", `"hidden_act": "relu"`, `hidden_act is "relu"`, problem.UnknownArchitecture},
+		{"lfm2", `"block_ff_dim": -3`, "intermediate_size is -3", problem.ModelBroken},
+		{"lfm2_moe", `"routed_scaling_factor": 0`, "routed_scaling_factor is 0",
+			problem.ModelBroken},
+		{"lfm2_moe", `"num_experts_per_tok": 33, "num_dense_layers": 1`, "num_experts_per_tok is 33",
+			problem.ModelBroken},
 	} {
 		config := `{` + variantKeys[:len(variantKeys)-1] + `, "model_type": "` + c.modelType +
 			`", ` + c.keys + `}`
@@ -165,6 +181,15 @@ func TestSameModel(t *testing.T) {
 	d := cpuDevice(t, 2)
 	const slides = `"sliding_window": 8, "layer_types": `
 	for _, c := range []struct{ model, keys string }{
+		{"lfm2", `"layer_types": null, "full_attn_idxs": [2]`},
+		{"lfm2", `"layer_types": ` + kinds("ccfc") + `, "full_attn_idxs": [0, 1]`},
+		{"lfm2", `"block_ff_dim": 150, "intermediate_size": 7`},
+		{"lfm2", `"block_auto_adjust_ff_dim": false, "intermediate_size": 128`},
+		{"lfm2", `"block_ffn_dim_multiplier": 1.02, "block_multiple_of": 1, "block_ff_dim": 189`},
+		{"lfm2", `"tie_embedding": true, "tie_word_embeddings": false`},
+		{"lfm2", `"norm_eps": 1e-5, "rms_norm_eps": 1e-2`},
+		{"lfm2", `"num_experts": 8, "use_expert_bias": true`},
+		{"lfm2_moe", `"num_experts_per_tok": 3, "routed_scaling_factor": 1.0`},
 		{"qwen2", `"use_sliding_window": false, ` + slides + kinds("ssss")},
 		{"qwen3", `"use_sliding_window": false, ` + slides + kinds("ssss")},
 		{"qwen3_moe", `"use_sliding_window": false, ` + slides + kinds("ssss")},
@@ -269,6 +294,36 @@ func TestAttentionBias(t *testing.T) {
 	}
 }
 
+// TestLFM2Biases checks that LFM2 adds each of the three biases that conv_bias announces.
+func TestLFM2Biases(t *testing.T) {
+	d := cpuDevice(t, 2)
+	original := readTiny(t, "lfm2")
+	want := original.logits(t, d)
+	biased := func(module string) folder {
+		f := original.rename(func(name string) string { return name })
+		for name, x := range original.tensors {
+			part, ok := strings.CutSuffix(name, ".weight")
+			if _, conv, found := strings.Cut(part, ".conv."); ok && found {
+				bias := make([]byte, 4*x.Shape[0]) // F32
+				for i := 0; i < len(bias) && conv == module; i += 8 {
+					binary.LittleEndian.PutUint32(bias[i:], math.Float32bits(0.5))
+				}
+				f.put(part+".bias", safetensors.Tensor{DType: safetensors.F32,
+					Shape: []int{x.Shape[0]}, Data: bias})
+			}
+		}
+		return f.with(t, `"conv_bias": true`)
+	}
+	if !equalBits(biased("none").logits(t, d), want) {
+		t.Error("biases of 0 change the logits")
+	}
+	for _, module := range []string{"conv", "in_proj", "out_proj"} {
+		if equalBits(biased(module).logits(t, d), want) {
+			t.Errorf("the bias of %s changes nothing", module)
+		}
+	}
+}
+
 // TestMistral3 checks that the language model of Mistral 3 is the Mistral or the Ministral 3 in its
 // text_config, in every layout, and that the vision tower needs no memory.
 func TestMistral3(t *testing.T) {
@@ -339,12 +394,13 @@ func (f folder) with(t *testing.T, keys string) folder {
 	return f
 }
 
-// kinds returns layer_types: f is a layer with full attention, s one with a sliding window.
+// kinds returns layer_types: f is a layer with full attention, s one with a sliding window, c a
+// short convolution.
 func kinds(letters string) string {
 	var all []string
 	for _, letter := range letters {
 		all = append(all, map[rune]string{'f': `"full_attention"`,
-			's': `"sliding_attention"`}[letter])
+			's': `"sliding_attention"`, 'c': `"conv"`}[letter])
 	}
 	return "[" + strings.Join(all, ", ") + "]"
 }

@@ -1,7 +1,7 @@
-// Package nn provides the modules that architectures are made of: attention, GatedDeltaNet, MLP and
-// mixture of experts. A module is a struct of weights, named as in checkpoints, with a method
-// Forward that computes the rows of a batch. The KV cache or recurrent state is an argument of
-// Forward.
+// Package nn provides the modules that architectures are made of: attention, GatedDeltaNet, short
+// convolution, MLP and mixture of experts. A module is a struct of weights, named as in
+// checkpoints, with a method Forward that computes the rows of a batch. The KV cache or recurrent
+// state is an argument of Forward.
 package nn
 
 import (
@@ -194,6 +194,34 @@ func (l *GatedDeltaNet) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor
 	return c.Linear(y.Reshape(m, l.Hv*l.Dv), l.OutProj)
 }
 
+// ShortConv is the gated short convolution of LFM2. InProj computes three parts of a token, b, c
+// and x. The convolution along the tokens is applied to b * x, and its output is multiplied by c.
+type ShortConv struct {
+	InProj, OutProj Linear
+	Conv            kernels.Tensor // [hidden, taps]
+	ConvBias        kernels.Tensor // [1, hidden], or none
+}
+
+// Forward computes the convolution for x [M, hidden] and returns [M, hidden]. It updates state, and
+// copies the states that b.Rounds lists.
+func (l *ShortConv) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
+	state cache.Layer) kernels.Tensor {
+	m, n := x.Rows, l.Conv.Rows
+	parts := l.InProj.Forward(c, x)
+	in, y := c.Temp(kernels.F32, m, n), c.Temp(kernels.F32, m, n)
+	c.MulTo(in, parts.Columns(0, n), parts.Columns(2*n, 3*n))
+	for i := range b.Rounds {
+		r := &b.Rounds[i]
+		c.ConvTo(y, in, l.Conv, state.Conv, r.Spans)
+		for _, k := range r.Keeps {
+			c.CopyRow(state.Conv, k.From, k.To)
+		}
+	}
+	c.AddBias(y, l.ConvBias)
+	c.MulTo(y, y, parts.Columns(n, 2*n))
+	return l.OutProj.Forward(c, y)
+}
+
 // MLP computes down(silu(gate(x)) * up(x)). If GELU is true, gelu replaces silu.
 type MLP struct {
 	GateProj, UpProj, DownProj Linear
@@ -222,8 +250,7 @@ type MoE struct {
 	SwitchMLP        MLP             // stacked experts: [E, I, hidden] twice, and [E, hidden, I]
 	SharedExpert     *MLP
 	SharedExpertGate *kernels.Weight // [1, hidden]
-	TopK             int
-	NormTopKProb     bool // the weights of the TopK experts sum to 1
+	ops.Routing
 }
 
 // Forward computes the mixture for x [M, hidden] and returns [M, hidden]. The device chooses the
@@ -235,7 +262,7 @@ func (l *MoE) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 	} else {
 		logits = c.Linear(x, l.Gate)
 	}
-	ids, weights := c.Route(logits, l.TopK, l.NormTopKProb, kernels.Tensor{})
+	ids, weights := c.Route(logits, l.Routing)
 	expert := c.Experts(c.ExpertsGateUp(x, ids, l.SwitchMLP.GateProj.Weight,
 		l.SwitchMLP.UpProj.Weight), ids, l.SwitchMLP.DownProj.Weight)
 	if l.SharedExpert != nil {
@@ -256,7 +283,7 @@ type ClampedMoE struct {
 
 // Forward computes the mixture for x [M, hidden] and returns [M, hidden].
 func (l *ClampedMoE) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
-	ids, weights := c.Route(l.Router.Forward(c, x), l.TopK, true, kernels.Tensor{})
+	ids, weights := c.Route(l.Router.Forward(c, x), ops.Routing{TopK: l.TopK, Normalize: true})
 	gate, up := c.Experts2(x, ids, l.GateProj.Weight, l.UpProj.Weight)
 	y := c.ClampedSwiGLU(gate, up, ids, l.GateProj.Bias, l.UpProj.Bias, l.Limit, l.Alpha)
 	return c.CombineBiased(c.Experts(y, ids, l.DownProj.Weight), weights, l.DownProj.Bias, ids)
@@ -278,7 +305,8 @@ type RoutedExperts struct {
 // which x is another normalization.
 func (l *RoutedExperts) Forward(c *ops.Context, h, x kernels.Tensor) kernels.Tensor {
 	logits := c.Linear(c.RMSNorm(h, l.RouterNorm, l.Eps), l.Router)
-	ids, weights := c.Route(logits, l.TopK, true, l.ExpertScale)
+	ids, weights := c.Route(logits,
+		ops.Routing{TopK: l.TopK, Normalize: true, Scale: l.ExpertScale})
 	gate, up := c.Experts2(x, ids, l.Experts.GateProj.Weight, l.Experts.UpProj.Weight)
 	y := c.Experts(c.GELUMul(gate, up), ids, l.Experts.DownProj.Weight)
 	return c.Combine(y, weights, kernels.Tensor{}, kernels.Tensor{})

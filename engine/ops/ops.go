@@ -134,6 +134,7 @@ type operators struct {
 	append     attention.Append
 	attention  attention.Attention
 	selects    attention.Select
+	conv       recurrent.Conv
 	delta      recurrent.ConvGatedDelta
 	route      moe.Route
 	clamped    moe.ClampedSwiGLU
@@ -433,14 +434,23 @@ func (c *Context) gateUp(x, ids kernels.Tensor, rows int, gate, up *kernels.Weig
 	return out
 }
 
-// Route returns the k most likely experts of each row of logits [M, E], most likely first: their
-// ids (I32 [M, k]) and weights [M, k]. If normalize is true, the weights of a row sum to 1. scale
-// [1, E] has a factor for the weight of each expert, or is the zero tensor.
-func (c *Context) Route(logits kernels.Tensor, k int, normalize bool,
-	scale kernels.Tensor) (ids, weights kernels.Tensor) {
-	ids, weights = c.Temp(kernels.I32, logits.Rows, k), c.f32(logits.Rows, k)
-	run(c, &c.ops.route, moe.Route{Logits: logits, K: k, Normalize: normalize, Scale: scale,
-		IDs: ids, Weights: weights})
+// Routing says how a mixture chooses TopK experts and weighs them. The zero value of the rest has
+// the probabilities of a softmax as weights.
+type Routing struct {
+	TopK      int
+	Sigmoid   bool           // the weights are sigmoids
+	Bias      kernels.Tensor // [1, E], added to sigmoids for the choice alone, or none
+	Normalize bool           // the weights of a row are divided by their sum plus Epsilon
+	Epsilon   float32
+	Scale     kernels.Tensor // [1, E], a factor for the weight of each expert, or none
+}
+
+// Route returns the best experts of each row of logits [M, E], best first: their ids (I32
+// [M, TopK]) and weights [M, TopK].
+func (c *Context) Route(logits kernels.Tensor, r Routing) (ids, weights kernels.Tensor) {
+	ids, weights = c.Temp(kernels.I32, logits.Rows, r.TopK), c.f32(logits.Rows, r.TopK)
+	run(c, &c.ops.route, moe.Route{Logits: logits, K: r.TopK, Sigmoid: r.Sigmoid, Bias: r.Bias,
+		Normalize: r.Normalize, Epsilon: r.Epsilon, Scale: r.Scale, IDs: ids, Weights: weights})
 	return ids, weights
 }
 
@@ -568,6 +578,17 @@ func (c *Context) Copy(b *kernels.Buffer, from, to, bytes int) {
 func (c *Context) CopyRow(t kernels.Tensor, from, to int32) {
 	size := t.DType.Size()
 	c.Copy(t.Buffer, t.Offset+int(from)*t.Stride*size, t.Offset+int(to)*t.Stride*size, t.Cols*size)
+}
+
+// MaxTaps is the largest number of taps of a convolution. The smallest is 2.
+const MaxTaps = recurrent.MaxTaps
+
+// ConvTo writes the causal depthwise convolution of x [M, C] along each span to out [M, C], without
+// an activation. It updates state, the last rows of x. Rows of out that belong to no span are not
+// written.
+func (c *Context) ConvTo(out, x, weight, state kernels.Tensor, spans []kernels.Span) {
+	run(c, &c.ops.conv, recurrent.Conv{X: x, Weight: weight, State: state, Spans: spans, Out: out,
+		Linear: true})
 }
 
 // DeltaShape has the numbers of key and value heads (Hk, Hv) of a GatedDeltaNet layer, and the

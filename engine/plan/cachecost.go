@@ -113,10 +113,13 @@ func layerCost(s cache.LayerSpec, f cache.LayerFormat, state cache.StateFormat,
 		if f.K != f.V {
 			cost.Format += " and " + f.V.String()
 		}
-	case s.StateValues > 0:
+	case s.Recurrent():
 		cost.BytesPerSequence = cache.SlotBytes(layer, state)
 		cost.Kind = fmt.Sprintf("recurrent, %d values of state and %d of convolution",
 			s.StateValues, s.ConvValues)
+		if s.StateValues == 0 {
+			cost.Kind = fmt.Sprintf("recurrent, %d values of convolution", s.ConvValues)
+		}
 	}
 	return cost
 }

@@ -73,6 +73,32 @@ func TestRouteByHand(t *testing.T) {
 	})
 }
 
+// TestRouteSigmoidByHand has the sigmoids 1/2, 2/3, 3/4 and 4/5. The bias makes expert 0 the first
+// and expert 3 the last, and does not change the weights.
+func TestRouteSigmoidByHand(t *testing.T) {
+	log := func(x float64) float32 { return float32(math.Log(x)) }
+	onEach(t, func(t *testing.T, d kernels.Device) {
+		logits := []float32{0, log(2), log(3), log(4)}
+		o := Route{Logits: kernels.FromFloat32s(d, 1, 4, logits), K: 3, Sigmoid: true,
+			IDs:     kernels.NewTensor(d, kernels.I32, 1, 3),
+			Weights: kernels.NewTensor(d, kernels.F32, 1, 3)}
+		run(d, &o)
+		if ids := o.IDs.Int32s(); !slices.Equal(ids, []int32{3, 2, 1}) {
+			t.Errorf("got experts %v, expected 3 2 1", ids)
+		}
+		expect(t, "sigmoids", o.Weights.Float32s(), []float32{4. / 5, 3. / 4, 2. / 3})
+		o.Bias = kernels.FromFloat32s(d, 1, 4, []float32{1, 0, 0, -0.5})
+		run(d, &o)
+		if ids := o.IDs.Int32s(); !slices.Equal(ids, []int32{0, 2, 1}) {
+			t.Errorf("with a bias: got experts %v, expected 0 2 1", ids)
+		}
+		expect(t, "with a bias", o.Weights.Float32s(), []float32{1. / 2, 3. / 4, 2. / 3})
+		o.Normalize, o.Epsilon = true, 1./12 // of a sum of 23/12
+		run(d, &o)
+		expect(t, "normalized", o.Weights.Float32s(), []float32{1. / 4, 3. / 8, 1. / 3})
+	})
+}
+
 // TestRouteTies checks that the lowest of equal experts comes first, however many there are.
 func TestRouteTies(t *testing.T) {
 	onEach(t, func(t *testing.T, d kernels.Device) {
@@ -110,9 +136,15 @@ func TestRouteNaN(t *testing.T) {
 					logits[i] = x
 				}
 				ids, _ := route(d, logits, 1, 5, true)
-				for _, id := range ids {
+				o := Route{Logits: kernels.FromFloat32s(d, 1, e, logits), K: 5, Sigmoid: true,
+					Bias:    kernels.FromFloat32s(d, 1, e, logits),
+					IDs:     kernels.NewTensor(d, kernels.I32, 1, 5),
+					Weights: kernels.NewTensor(d, kernels.F32, 1, 5)}
+				run(d, &o)
+				for _, id := range append(o.IDs.Int32s(), ids...) {
 					if id < 0 || int(id) >= e {
-						t.Fatalf("logits %v: got experts %v of %d", logits, ids, e)
+						t.Fatalf("logits %v: got experts %v and %v of %d", logits, ids,
+							o.IDs.Int32s(), e)
 					}
 				}
 			}
@@ -233,6 +265,10 @@ func TestCheck(t *testing.T) {
 		{&Route{Logits: tensor(2, 8), K: 2, IDs: tensor(2, 2), Weights: tensor(2, 2)}, "ids"},
 		{&Route{Logits: tensor(2, 8), K: 2, IDs: ids(2, 2), Weights: tensor(2, 4).Columns(0, 2)},
 			"contiguous"},
+		{&Route{Logits: tensor(2, 8), K: 2, Bias: tensor(1, 8), IDs: ids(2, 2),
+			Weights: tensor(2, 2)}, "for a softmax"},
+		{&Route{Logits: tensor(2, 8), K: 2, Sigmoid: true, Bias: tensor(1, 7), IDs: ids(2, 2),
+			Weights: tensor(2, 2)}, "bias"},
 		{&Combine{Experts: tensor(4, 8), Weights: tensor(2, 2), Out: tensor(2, 8)}, ""},
 		{&Combine{Experts: tensor(3, 8), Weights: tensor(2, 2), Out: tensor(2, 8)}, "experts"},
 		{&Combine{Experts: tensor(4, 8), Weights: tensor(2, 2), Out: tensor(2, 8),

@@ -10,11 +10,7 @@ package moe
 #cgo nocallback headroom_clamped_swiglu
 #cgo noescape headroom_combine
 #cgo nocallback headroom_combine
-#include <stddef.h>
-#include <stdint.h>
-void headroom_route(int isa, const float *logits, ptrdiff_t logits_stride, int64_t experts,
-                    int64_t k, int normalize, const float *scale, int32_t *ids, float *weights,
-                    int64_t rows);
+#include "route.h"
 void headroom_clamped_swiglu(int isa, const float *gate, ptrdiff_t gate_stride, const float *up,
                              ptrdiff_t up_stride, const int32_t *ids, const float *gate_bias,
                              const float *up_bias, int64_t experts, float limit, float alpha,
@@ -42,14 +38,20 @@ func floats(t kernels.Tensor) *C.float {
 }
 
 func (o *Route) native(isa cpu.ISA, from, to int) {
-	logits, normalize := o.Logits.RowRange(from, to), C.int(0)
-	if o.Normalize {
-		normalize = 1
-	}
-	C.headroom_route(C.int(isa), floats(logits), C.ptrdiff_t(logits.Stride), C.int64_t(logits.Cols),
-		C.int64_t(o.K), normalize, floats(o.Scale),
+	logits := o.Logits.RowRange(from, to)
+	C.headroom_route(C.int(isa), C.headroom_route_inputs{logits: floats(logits),
+		bias: floats(o.Bias), scale: floats(o.Scale), logits_stride: C.ptrdiff_t(logits.Stride),
+		experts: C.int64_t(logits.Cols), k: C.int64_t(o.K), sigmoid: flag(o.Sigmoid),
+		normalize: flag(o.Normalize), epsilon: C.float(o.Epsilon)},
 		(*C.int32_t)(o.IDs.RowRange(from, to).Ptr()), floats(o.Weights.RowRange(from, to)),
 		C.int64_t(to-from))
+}
+
+func flag(b bool) C.int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func ints(t kernels.Tensor) *C.int32_t {

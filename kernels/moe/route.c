@@ -1,58 +1,72 @@
-// Computes a softmax over a token's expert logits, then its k largest probabilities in descending
-// order, the lower expert first among equals. The largest of each block of 16 is kept, so a choice
-// looks at E/16 maxima and one block. scale has a factor for each expert's weight, or is NULL.
+// Computes the scores of a token's experts, a softmax or the sigmoids of their logits, then the k
+// best experts in descending order, the lower expert first among equals. The largest score of each
+// block of 16 is kept, so a choice looks at E/16 maxima and one block.
+#include "route.h"
+
 #ifdef ISA
 
 #define MAX_EXPERTS 512
+#define LEAST_SCORE -1e38f // of an expert, also in place of NaN
+#define NO_SCORE -2e38f    // of what is no expert, or has been chosen
 
-static void KERNEL(route)(const float *logits, ptrdiff_t logits_stride, int64_t experts, int64_t k,
-                          int normalize, const float *scale, int32_t *ids, float *weights,
+// Replaces logits by probabilities. Only the first n have a meaning.
+static void KERNEL(softmax)(float *p, int n) {
+    int blocks = (n + 15) / 16;
+    f32x16 largest = v_load(p);
+    for (int b = 1; b < blocks; b++) largest = v_max(largest, v_load(p + 16 * b));
+    f32x16 top = v_set1(v_hmax(largest)), sums = v_zero();
+    for (int b = 0; b < blocks; b++) {
+        int rest = n - 16 * b < 16 ? n - 16 * b : 16;
+        v_store(p + 16 * b, v_exp(v_sub(v_load(p + 16 * b), top)));
+        sums = v_add(sums, v_load_n(p + 16 * b, rest));
+    }
+    f32x16 sum = v_set1(v_sum(sums));
+    for (int b = 0; b < blocks; b++) v_store(p + 16 * b, v_div(v_load(p + 16 * b), sum));
+}
+
+// Replaces logits by their sigmoids, and writes these plus bias, unless it is NULL, to score.
+static void KERNEL(sigmoids)(float *p, float *score, const float *bias, int n) {
+    for (int i = 0; i < n; i += 16) v_store(p + i, v_sigmoid(v_load(p + i)));
+    for (int i = 0; i < n; i++) {
+        float x = bias ? p[i] + bias[i] : p[i];
+        score[i] = x > LEAST_SCORE ? x : LEAST_SCORE;
+    }
+}
+
+static void KERNEL(route)(const headroom_route_inputs *in, int32_t *ids, float *weights,
                           int64_t rows) {
-    float p[MAX_EXPERTS], block_max[MAX_EXPERTS / 16];
-    int blocks = (int)(experts + 15) / 16;
-    for (int64_t r = 0; r < rows; r++, logits += logits_stride, ids += k, weights += k) {
-        // The last block is padded with the first logit of the row, then with probabilities of -1.
-        for (int b = 0; b < blocks; b++) {
-            int n = experts - 16 * b < 16 ? (int)(experts - 16 * b) : 16;
+    const float *logits = in->logits;
+    const int n = (int)in->experts, k = (int)in->k, blocks = (n + 15) / 16;
+    float p[MAX_EXPERTS], other[MAX_EXPERTS], block_max[MAX_EXPERTS / 16];
+    float *score = in->sigmoid ? other : p;
+    for (int64_t r = 0; r < rows; r++, logits += in->logits_stride, ids += k, weights += k) {
+        for (int b = 0; b < blocks; b++) { // the last block is padded with the first logit
+            int rest = n - 16 * b < 16 ? n - 16 * b : 16;
             v_store(p + 16 * b, v_set1(logits[0]));
-            v_store_n(p + 16 * b, v_load_n(logits + 16 * b, n), n);
+            v_store_n(p + 16 * b, v_load_n(logits + 16 * b, rest), rest);
         }
-        f32x16 largest = v_load(p);
-        for (int b = 1; b < blocks; b++) largest = v_max(largest, v_load(p + 16 * b));
-        f32x16 top = v_set1(v_hmax(largest)), sums = v_zero();
-        for (int b = 0; b < blocks; b++) {
-            int n = experts - 16 * b < 16 ? (int)(experts - 16 * b) : 16;
-            v_store(p + 16 * b, v_exp(v_sub(v_load(p + 16 * b), top)));
-            sums = v_add(sums, v_load_n(p + 16 * b, n));
-        }
-        f32x16 sum = v_set1(v_sum(sums));
-        for (int b = 0; b < blocks; b++) {
-            f32x16 v = v_div(v_load(p + 16 * b), sum);
-            v_store(p + 16 * b, v);
-            if (16 * b + 16 > experts) {
-                for (int64_t i = experts; i < 16 * b + 16; i++) p[i] = -1;
-                v = v_load(p + 16 * b);
-            }
-            block_max[b] = v_hmax(v);
-        }
+        if (in->sigmoid) KERNEL(sigmoids)(p, score, in->bias, n);
+        else KERNEL(softmax)(p, n);
+        for (int i = n; i < 16 * blocks; i++) score[i] = NO_SCORE;
+        for (int b = 0; b < blocks; b++) block_max[b] = v_hmax(v_load(score + 16 * b));
         float chosen = 0;
-        for (int64_t j = 0; j < k; j++) {
+        for (int j = 0; j < k; j++) {
             int block = 0, lane = 0;
             for (int b = 1; b < blocks; b++)
                 if (block_max[b] > block_max[block]) block = b;
-            float *q = p + 16 * block;
-            int last = 16 * block + 16 <= experts ? 15 : (int)(experts - 16 * block) - 1;
+            float *q = score + 16 * block;
+            int last = 16 * block + 16 <= n ? 15 : n - 16 * block - 1;
             while (lane < last && q[lane] != block_max[block]) lane++; // stops at last for a NaN
             ids[j] = 16 * block + lane;
-            weights[j] = q[lane];
-            chosen += q[lane];
-            q[lane] = -1;
+            weights[j] = p[ids[j]];
+            chosen += weights[j];
+            q[lane] = NO_SCORE;
             block_max[block] = v_hmax(v_load(q));
         }
-        if (normalize)
-            for (int64_t j = 0; j < k; j++) weights[j] /= chosen;
-        if (scale)
-            for (int64_t j = 0; j < k; j++) weights[j] *= scale[ids[j]];
+        if (in->normalize)
+            for (int j = 0; j < k; j++) weights[j] /= chosen + in->epsilon;
+        if (in->scale)
+            for (int j = 0; j < k; j++) weights[j] *= in->scale[ids[j]];
     }
 }
 
@@ -61,10 +75,9 @@ static void KERNEL(route)(const float *logits, ptrdiff_t logits_stride, int64_t 
 #define KERNEL_SOURCE "route.c"
 #include "../common/foreach_isa.h"
 
-void headroom_route(int isa, const float *logits, ptrdiff_t logits_stride, int64_t experts,
-                    int64_t k, int normalize, const float *scale, int32_t *ids, float *weights,
+void headroom_route(int isa, headroom_route_inputs in, int32_t *ids, float *weights,
                     int64_t rows) {
-    DISPATCH(isa, route, (logits, logits_stride, experts, k, normalize, scale, ids, weights, rows));
+    DISPATCH(isa, route, (&in, ids, weights, rows));
 }
 
 #endif

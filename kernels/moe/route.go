@@ -16,10 +16,13 @@ const (
 	MaxChosen  = 16
 )
 
-// Route chooses K experts for each token. Weights are the K largest probabilities of a softmax over
-// all experts, in descending order, the lower expert first among equals. With Normalize they are
-// divided by their sum. Then Scale, contiguous float32 [1, E], multiplies the weight of each chosen
-// expert by its own factor, or is none (Gemma 4).
+// Route chooses K experts for each token: those with the largest scores, in descending order, the
+// lower expert first among equals. The scores are a softmax over all experts, and are also the
+// weights. With Sigmoid, the weights are the sigmoids of the logits, and a score is a weight plus
+// the element of Bias for its expert, contiguous float32 [1, E] or none (LFM2).
+//
+// With Normalize the weights are divided by their sum plus Epsilon. Then Scale, contiguous float32
+// [1, E], multiplies the weight of each chosen expert by its own factor, or is none (Gemma 4).
 //
 // Logits are float32 [M, E] with E up to MaxExperts; IDs int32 and Weights float32 are contiguous
 // [M, K] with K up to MaxChosen and E. IDs index weights, so they are valid for all logits, even
@@ -27,7 +30,10 @@ const (
 type Route struct {
 	Logits    kernels.Tensor
 	K         int
+	Sigmoid   bool
+	Bias      kernels.Tensor
 	Normalize bool
+	Epsilon   float32
 	Scale     kernels.Tensor
 	IDs       kernels.Tensor
 	Weights   kernels.Tensor
@@ -46,6 +52,13 @@ func (o *Route) Check() error {
 	if !o.Scale.IsNone() {
 		err = errors.Join(err, kernels.CheckShape("scale", o.Scale, kernels.F32, 1, e))
 	}
+	if !o.Bias.IsNone() {
+		err = errors.Join(err, kernels.CheckShape("bias", o.Bias, kernels.F32, 1, e))
+		if !o.Sigmoid {
+			err = errors.Join(err,
+				errors.New("bias: got one for a softmax, expected none, or Sigmoid"))
+		}
+	}
 	if e > MaxExperts || o.K < 1 || o.K > min(e, MaxChosen) {
 		err = errors.Join(err, fmt.Errorf("k: got %d of %d experts, expected 1 to %d of at most %d",
 			o.K, e, MaxChosen, MaxExperts))
@@ -63,37 +76,31 @@ func (o *Route) Reference() { o.rows(0, o.Logits.Rows) }
 // rows is the specification, and builds without cgo run it.
 func (o *Route) rows(from, to int) {
 	allIDs, allWeights := o.IDs.Int32s(), o.Weights.Float32s()
-	var space [MaxExperts]float32
+	var weightSpace, scoreSpace [MaxExperts]float32
+	p, scores := weightSpace[:o.Logits.Cols], scoreSpace[:o.Logits.Cols]
 	for r := from; r < to; r++ {
-		logits, p := o.Logits.Row(r), space[:o.Logits.Cols]
 		ids, weights := allIDs[r*o.K:][:o.K], allWeights[r*o.K:][:o.K]
-		largest := float32(math.Inf(-1))
-		for _, x := range logits {
-			largest = max(largest, x)
-		}
-		var sum float64
-		for i, x := range logits {
-			p[i] = float32(math.Exp(float64(x - largest)))
-			sum += float64(p[i])
-		}
-		for i := range p {
-			p[i] = float32(float64(p[i]) / sum)
+		if o.Sigmoid {
+			o.sigmoids(p, scores, o.Logits.Row(r))
+		} else {
+			softmax(p, o.Logits.Row(r))
+			copy(scores, p)
 		}
 		var chosen float32
 		for j := range ids {
 			best := 0
-			for i, v := range p {
-				if v > p[best] {
+			for i, v := range scores {
+				if v > scores[best] {
 					best = i
 				}
 			}
 			ids[j], weights[j] = int32(best), p[best]
 			chosen += p[best]
-			p[best] = -1 // below every probability: not chosen again
+			scores[best] = noScore
 		}
 		if o.Normalize {
 			for j := range weights {
-				weights[j] /= chosen
+				weights[j] /= chosen + o.Epsilon
 			}
 		}
 		if !o.Scale.IsNone() {
@@ -101,6 +108,42 @@ func (o *Route) rows(from, to int) {
 			for j, id := range ids {
 				weights[j] *= scale[id]
 			}
+		}
+	}
+}
+
+// Scores that are no number an expert usually has. route.c and route.metal repeat them.
+const (
+	leastScore = -1e38 // of an expert, also in place of NaN
+	noScore    = -2e38 // of an expert that has been chosen
+)
+
+// softmax writes the probabilities of logits to p.
+func softmax(p, logits []float32) {
+	largest := float32(math.Inf(-1))
+	for _, x := range logits {
+		largest = max(largest, x)
+	}
+	var sum float64
+	for i, x := range logits {
+		p[i] = float32(math.Exp(float64(x - largest)))
+		sum += float64(p[i])
+	}
+	for i := range p {
+		p[i] = float32(float64(p[i]) / sum)
+	}
+}
+
+// sigmoids writes the sigmoids of logits to p, and those plus Bias to scores.
+func (o *Route) sigmoids(p, scores, logits []float32) {
+	for i, x := range logits {
+		p[i] = float32(1 / (1 + math.Exp(-float64(x))))
+		scores[i] = p[i]
+		if !o.Bias.IsNone() {
+			scores[i] += o.Bias.Row(0)[i]
+		}
+		if !(scores[i] > leastScore) {
+			scores[i] = leastScore
 		}
 	}
 }
@@ -124,13 +167,22 @@ func routeCases() []kernels.Case {
 	for _, s := range []struct {
 		rows, experts, k  int
 		normalize, scaled bool
-	}{{1, 8, 2, true, false}, {5, 20, 3, false, false}, {7, 100, 16, true, false},
-		{1, 256, 8, true, false}, {512, 256, 8, true, false}, {64, 512, 10, true, false},
-		{9, 128, 8, true, true}} {
+		sigmoid, biased   bool
+	}{{1, 8, 2, true, false, false, false}, {5, 20, 3, false, false, false, false},
+		{7, 100, 16, true, false, false, false}, {1, 256, 8, true, false, false, false},
+		{512, 256, 8, true, false, false, false}, {64, 512, 10, true, false, false, false},
+		{9, 128, 8, true, true, false, false}, {5, 32, 4, true, false, true, true},
+		{7, 40, 16, false, true, true, false}, {3, 512, 10, true, true, true, true}} {
 		name := fmt.Sprintf("route_f32_m%d_e%d_k%d_normalize_%t", s.rows, s.experts, s.k,
 			s.normalize)
 		if s.scaled {
 			name += "_scaled"
+		}
+		if s.sigmoid {
+			name += "_sigmoid"
+		}
+		if s.biased {
+			name += "_biased"
 		}
 		cases = append(cases, kernels.Case{
 			Name:   name,
@@ -142,12 +194,16 @@ func routeCases() []kernels.Case {
 				o := &Route{
 					Logits:    kernels.RandomTensor(d, r, s.rows, s.experts, 2),
 					K:         s.k,
+					Sigmoid:   s.sigmoid,
 					Normalize: s.normalize,
 					IDs:       kernels.NewTensor(d, kernels.I32, s.rows, s.k),
 					Weights:   kernels.NewTensor(d, kernels.F32, s.rows, s.k),
 				}
 				if s.scaled {
 					o.Scale = kernels.RandomTensor(d, r, 1, s.experts, 1)
+				}
+				if s.biased {
+					o.Bias, o.Epsilon = kernels.RandomTensor(d, r, 1, s.experts, 0.3), 1e-2
 				}
 				return o, []kernels.Tensor{o.IDs, o.Weights}
 			},

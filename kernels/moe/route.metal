@@ -1,8 +1,8 @@
-// Chooses the experts of a token: a softmax over its logits, then the largest probabilities one
-// after the other, the lower expert first among equals. Grid: a simdgroup per token. Lane l holds
-// experts l, l + 32, ... in registers, so the order of the sum depends on the number of experts
-// alone. Where the softmax is NaN, so are the weights, and the experts are 0, 1, 2, ..., because
-// ids index memory.
+// Chooses the experts of a token: a softmax over its logits, or their sigmoids, then the largest
+// scores one after the other, the lower expert first among equals. Grid: a simdgroup per token.
+// Lane l holds experts l, l + 32, ... in registers, so the order of the sum depends on the number
+// of experts alone. Where the softmax is NaN, so are the weights, and the experts are 0, 1, 2, ...,
+// because ids index memory.
 #include <metal_stdlib>
 #include "common/exp.h"
 using namespace metal;
@@ -14,17 +14,48 @@ struct RouteParams {
   uint chosen;   // at most 16
   uint normalize;
   uint scaled;   // scale is an operand
+  uint sigmoid;
+  uint biased;   // bias is an operand
+  float epsilon;
 };
 
 constant constexpr uint HELD = 16;  // experts of a lane
 constant constexpr uint NONE = 0xffffffffu;
+constant constexpr float LEAST_SCORE = -1e38f;  // of an expert, also in place of NaN
+constant constexpr float NO_SCORE = -2e38f;     // of what is no expert, or has been chosen
+
+// Writes the probabilities of a lane's experts to v, and returns the sum of all exponentials.
+inline float softmax(thread float* v, device const float* logits, uint experts, uint lane) {
+  float largest = -FLT_MAX;
+  for (uint i = 0; i < HELD; i++) {
+    const uint e = lane + 32 * i;
+    v[i] = e < experts ? logits[e] : 0.0f;
+    if (e < experts && v[i] > largest) {
+      largest = v[i];
+    }
+  }
+  largest = simd_max(largest);
+  float sum = 0.0f;
+  for (uint i = 0; i < HELD; i++) {
+    if (lane + 32 * i < experts) {
+      v[i] = exp_portable(v[i] - largest);
+      sum += v[i];
+    }
+  }
+  sum = simd_sum(sum);
+  for (uint i = 0; i < HELD; i++) {
+    v[i] = lane + 32 * i < experts ? v[i] / sum : NO_SCORE;
+  }
+  return sum;
+}
 
 kernel void route(
     constant RouteParams& p     [[buffer(0)]],
     device const float* logits  [[buffer(1)]],   // [M, experts]
     device const float* scale   [[buffer(2)]],   // [experts], if scaled
-    device int* ids             [[buffer(3)]],   // [M, chosen]
-    device float* weights       [[buffer(4)]],   // [M, chosen]
+    device const float* bias    [[buffer(3)]],   // [experts], if biased
+    device int* ids             [[buffer(4)]],   // [M, chosen]
+    device float* weights       [[buffer(5)]],   // [M, chosen]
     uint group                  [[threadgroup_position_in_grid]],
     uint lane                   [[thread_index_in_simdgroup]],
     uint sg                     [[simdgroup_index_in_threadgroup]],
@@ -36,26 +67,18 @@ kernel void route(
   logits += row * p.logits_stride;
 
   float v[HELD];
-  float largest = -FLT_MAX;
-  for (uint i = 0; i < HELD; i++) {
-    const uint e = lane + 32 * i;
-    v[i] = e < p.experts ? logits[e] : 0.0f;
-    if (e < p.experts && v[i] > largest) {
-      largest = v[i];
-    }
-  }
-  largest = simd_max(largest);
   float sum = 0.0f;
-  for (uint i = 0; i < HELD; i++) {
-    if (lane + 32 * i < p.experts) {
-      v[i] = exp_portable(v[i] - largest);
-      sum += v[i];
+  if (p.sigmoid != 0) {
+    for (uint i = 0; i < HELD; i++) {
+      const uint e = lane + 32 * i;
+      v[i] = NO_SCORE;
+      if (e < p.experts) {
+        const float score = sigmoid(logits[e]) + (p.biased != 0 ? bias[e] : 0.0f);
+        v[i] = score > LEAST_SCORE ? score : LEAST_SCORE;
+      }
     }
-  }
-  sum = simd_sum(sum);
-  for (uint i = 0; i < HELD; i++) {
-    // -1: below every probability, never chosen
-    v[i] = lane + 32 * i < p.experts ? v[i] / sum : -1.0f;
+  } else {
+    sum = softmax(v, logits, p.experts, lane);
   }
 
   uint id = lane;  // lane j holds choice j
@@ -64,7 +87,7 @@ kernel void route(
   if (!isnan(sum)) {  // the same in all lanes
     total = 0.0f;
     for (uint j = 0; j < p.chosen; j++) {
-      float best = -1.0f;
+      float best = NO_SCORE;
       uint expert = NONE;
       for (uint i = 0; i < HELD; i++) {
         if (v[i] > best) {
@@ -74,21 +97,22 @@ kernel void route(
       }
       const float top = simd_max(best);
       const uint winner = simd_min(best == top ? expert : NONE);
+      const float chosen = p.sigmoid != 0 ? sigmoid(logits[winner]) : top;
       for (uint i = 0; i < HELD; i++) {
         if (lane + 32 * i == winner) {
-          v[i] = -1.0f;
+          v[i] = NO_SCORE;
         }
       }
       if (lane == j) {
         id = winner;
-        weight = top;
+        weight = chosen;
       }
-      total += top;
+      total += chosen;
     }
   }
   if (lane < p.chosen) {
     ids[row * p.chosen + lane] = int(id);
-    weight = p.normalize != 0 ? weight / total : weight;
+    weight = p.normalize != 0 ? weight / (total + p.epsilon) : weight;
     weights[row * p.chosen + lane] = p.scaled != 0 ? weight * scale[id] : weight;
   }
 }

@@ -15,7 +15,10 @@ var (
 )
 
 // routeParams mirrors RouteParams in route.metal.
-type routeParams struct{ Rows, Experts, LogitsStride, Chosen, Normalize, Scaled uint32 }
+type routeParams struct {
+	Rows, Experts, LogitsStride, Chosen, Normalize, Scaled, Sigmoid, Biased uint32
+	Epsilon                                                                 float32
+}
 
 // routeSimdgroups is the number of tokens, and of simdgroups, of a threadgroup.
 const routeSimdgroups = 2
@@ -23,14 +26,18 @@ const routeSimdgroups = 2
 // Metal implements gpu.Op. Each simdgroup computes one token.
 func (o *Route) Metal(c *gpu.Context) {
 	p := routeParams{Rows: uint32(o.Logits.Rows), Experts: uint32(o.Logits.Cols),
-		LogitsStride: uint32(o.Logits.Stride), Chosen: uint32(o.K)}
-	if o.Normalize {
-		p.Normalize = 1
-	}
-	if !o.Scale.IsNone() {
-		p.Scaled = 1
-	}
+		LogitsStride: uint32(o.Logits.Stride), Chosen: uint32(o.K), Epsilon: o.Epsilon,
+		Normalize: flagOf(o.Normalize), Scaled: flagOf(!o.Scale.IsNone()),
+		Sigmoid: flagOf(o.Sigmoid), Biased: flagOf(!o.Bias.IsNone())}
 	routeKernel.Dispatch(c, p,
 		gpu.Rows((o.Logits.Rows+routeSimdgroups-1)/routeSimdgroups, 32*routeSimdgroups),
-		gpu.Read(o.Logits), gpu.Read(o.Scale), gpu.Write(o.IDs), gpu.Write(o.Weights))
+		gpu.Read(o.Logits), gpu.Read(o.Scale), gpu.Read(o.Bias), gpu.Write(o.IDs),
+		gpu.Write(o.Weights))
+}
+
+func flagOf(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -1,4 +1,4 @@
-// Causal depthwise convolution of one span, then SiLU:
+// Causal depthwise convolution of one span, then SiLU unless the span is linear:
 //
 //     out[r] = silu(sum over t of weight[t] * input[r - (taps-1) + t])
 //
@@ -20,19 +20,19 @@
 // Computes channels [0, n) of a block for one output row, n <= BLOCK. weight is [taps, BLOCK], and
 // input points to the taps input rows.
 SIMD void KERNEL(conv_row)(
-    const float *const *input, const float *weight, int taps, float *out, int n) {
+    const float *const *input, const float *weight, int taps, int linear, float *out, int n) {
     int c = 0;
     for (; c + 16 <= n; c += 16) {
         f32x16 sum = v_mul(v_load(input[0] + c), v_load(weight + c));
         for (int t = 1; t < taps; t++)
             sum = v_fma(v_load(input[t] + c), v_load(weight + t * BLOCK + c), sum);
-        v_store(out + c, v_silu(sum));
+        v_store(out + c, linear ? sum : v_silu(sum));
     }
     if (c < n) {
         f32x16 sum = v_mul(v_load_n(input[0] + c, n - c), v_load(weight + c));
         for (int t = 1; t < taps; t++)
             sum = v_fma(v_load_n(input[t] + c, n - c), v_load(weight + t * BLOCK + c), sum);
-        v_store_n(out + c, v_silu(sum), n - c);
+        v_store_n(out + c, linear ? sum : v_silu(sum), n - c);
     }
 }
 
@@ -141,7 +141,7 @@ SIMD void KERNEL(conv_block)(const headroom_conv_span *span, const int taps, int
         for (int t = 0; t < taps; t++)
             input[t] = KERNEL(row_at)(x, span->x_stride, before, r - past + t, past);
         KERNEL(ahead)(input[past], span->x_stride, out, out_stride, span->rows - r, n);
-        KERNEL(conv_row)(input, w, taps, out, n);
+        KERNEL(conv_row)(input, w, taps, span->linear, out, n);
     }
     for (int t = 0; t < past && update; t++)
         memcpy(state + t * s.channels,
@@ -174,7 +174,7 @@ SIMD void KERNEL(conv_block_as)(const int dtype, const headroom_conv_span *span,
             input[t] = dtype == STATE_I8 ? values[i] : ring[i].values;
         input[past] = x + r * span->x_stride;
         KERNEL(ahead)(input[past], span->x_stride, out, out_stride, span->rows - r, n);
-        KERNEL(conv_row)(input, w, taps, out, n);
+        KERNEL(conv_row)(input, w, taps, span->linear, out, n);
         KERNEL(rounded_row_round)(dtype, &ring[oldest], values[oldest], input[past], n);
     }
     for (int t = 0, i = oldest; t < past && update; t++, i = i + 1 == past ? 0 : i + 1)

@@ -1,6 +1,7 @@
 package recurrent
 
-// The short convolution before linear attention. Its state is the last rows of a sequence.
+// The short convolution before linear attention, and alone (LFM2). Its state is the last rows of a
+// sequence.
 
 import (
 	"errors"
@@ -17,7 +18,7 @@ import (
 //	out = silu(Σ_t Weight[c, t] * x[p-(T-1)+t, c])
 //
 // with x zero before position 0. T is the number of taps, and tap T-1 multiplies the current row.
-// Earlier rows are rounded to the type of State first.
+// Earlier rows are rounded to the type of State first. If Linear is true, there is no SiLU.
 //
 // X and Out are float32 [M, C] and must not overlap. Weight is contiguous float32 [C, T], with
 // 2 <= T <= MaxTaps. State is float32, bfloat16 or int8 [slots, ConvStateCols]: a slot holds the
@@ -28,6 +29,7 @@ type Conv struct {
 	State  kernels.Tensor
 	Spans  []kernels.Span
 	Out    kernels.Tensor
+	Linear bool
 }
 
 // MaxTaps is the largest number of taps.
@@ -99,7 +101,11 @@ func (o *Conv) block(span kernels.Span, slot []byte, first, n int) {
 				sum += float64(taps[t]) * float64(before[t][c])
 			}
 			sum += float64(taps[past]) * float64(x[c])
-			out[c] = float32(sum / (1 + math.Exp(-sum)))
+			if o.Linear {
+				out[c] = float32(sum)
+			} else {
+				out[c] = float32(sum / (1 + math.Exp(-sum)))
+			}
 		}
 		copy(before[:past-1], before[1:past])
 		l.round(before[past-1][:n], x)

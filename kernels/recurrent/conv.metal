@@ -1,6 +1,6 @@
-// out = silu(sum over t of weight[c, t] * row[p - past + t, c]) with past = taps - 1, where rows
-// before the current one are rounded to the type of the state. A rounded row depends only on that
-// row, so rows can run in parallel.
+// out = silu(sum over t of weight[c, t] * row[p - past + t, c]) with past = taps - 1, or the sum
+// itself if the convolution is linear. Rows before the current one are rounded to the type of the
+// state. A rounded row depends only on that row, so rows can run in parallel.
 //
 // Grid: a simdgroup computes 64 channels of a chunk of rows of a span. In int8 these channels share
 // a scale. Lane l has channels l and l + 32. The simdgroup processes its rows in order and keeps
@@ -27,6 +27,7 @@ struct ConvParams {
   uint out_stride;
   uint slot_bytes;
   uint chunk;
+  uint linear;  // no SiLU
 };
 
 // Two channels of a rounded row: values, or for int8 codes with a scale.
@@ -173,10 +174,10 @@ kernel void conv(
     }
     sum = fma(now, w[PAST], sum);
     if (at.has0) {
-      out[ulong(r) * p.out_stride + at.c0] = silu(sum.x);
+      out[ulong(r) * p.out_stride + at.c0] = p.linear != 0 ? sum.x : silu(sum.x);
     }
     if (at.has1) {
-      out[ulong(r) * p.out_stride + at.c1] = silu(sum.y);
+      out[ulong(r) * p.out_stride + at.c1] = p.linear != 0 ? sum.y : silu(sum.y);
     }
     for (int i = 0; i + 1 < PAST; i++) {
       if (i >= PAST - past) {

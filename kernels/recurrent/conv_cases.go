@@ -13,26 +13,35 @@ func convCases() []kernels.Case {
 		state          kernels.DType
 		channels, taps int
 		rows, pos      []int // of each span
+		linear         bool
 	}{
-		{kernels.F32, 20, 2, []int{1}, []int{0}},
-		{kernels.F32, 100, 4, []int{3, 1, 2, 9}, []int{0, 5, 1, 64}},
-		{kernels.F32, 259, 3, []int{7, 1}, []int{2, 0}},
-		{kernels.F32, 8192, 4, []int{1}, []int{100}},
-		{kernels.F32, 8192, 4, []int{1, 1, 1, 1}, []int{100, 7, 1, 0}},
-		{kernels.F32, 8192, 4, []int{128}, []int{512}},
-		{kernels.BF16, 100, 4, []int{3, 1, 2, 9}, []int{0, 5, 1, 64}},
-		{kernels.BF16, 259, 3, []int{7, 1}, []int{2, 0}},
-		{kernels.BF16, 8192, 4, []int{1}, []int{100}},
-		{kernels.BF16, 8192, 4, []int{128}, []int{512}},
-		{kernels.I8, 100, 4, []int{3, 1, 2, 9}, []int{0, 5, 1, 64}},
-		{kernels.I8, 259, 3, []int{7, 1}, []int{2, 0}},
-		{kernels.I8, 8192, 4, []int{1}, []int{100}},
-		{kernels.I8, 8192, 4, []int{128}, []int{512}},
+		{kernels.F32, 20, 2, []int{1}, []int{0}, false},
+		{kernels.F32, 100, 4, []int{3, 1, 2, 9}, []int{0, 5, 1, 64}, false},
+		{kernels.F32, 259, 3, []int{7, 1}, []int{2, 0}, false},
+		{kernels.F32, 8192, 4, []int{1}, []int{100}, false},
+		{kernels.F32, 8192, 4, []int{1, 1, 1, 1}, []int{100, 7, 1, 0}, false},
+		{kernels.F32, 8192, 4, []int{128}, []int{512}, false},
+		{kernels.BF16, 100, 4, []int{3, 1, 2, 9}, []int{0, 5, 1, 64}, false},
+		{kernels.BF16, 259, 3, []int{7, 1}, []int{2, 0}, false},
+		{kernels.BF16, 8192, 4, []int{1}, []int{100}, false},
+		{kernels.BF16, 8192, 4, []int{128}, []int{512}, false},
+		{kernels.I8, 100, 4, []int{3, 1, 2, 9}, []int{0, 5, 1, 64}, false},
+		{kernels.I8, 259, 3, []int{7, 1}, []int{2, 0}, false},
+		{kernels.I8, 8192, 4, []int{1}, []int{100}, false},
+		{kernels.I8, 8192, 4, []int{128}, []int{512}, false},
+		{kernels.F32, 2048, 3, []int{1}, []int{100}, true},
+		{kernels.F32, 259, 3, []int{70, 1, 2}, []int{2, 0, 1}, true},
+		{kernels.BF16, 259, 3, []int{7, 1}, []int{2, 0}, true},
+		{kernels.I8, 259, 3, []int{7, 1}, []int{2, 0}, true},
 	} {
 		spans, rows := spansOf(s.rows, s.pos)
+		name := fmt.Sprintf("conv_%s_c%d_t%d_rows%v_pos%v", short(s.state), s.channels, s.taps,
+			s.rows, s.pos)
+		if s.linear {
+			name += "_linear"
+		}
 		cases = append(cases, kernels.Case{
-			Name: fmt.Sprintf("conv_%s_c%d_t%d_rows%v_pos%v", short(s.state), s.channels, s.taps,
-				s.rows, s.pos),
+			Name:   name,
 			AbsTol: 3e-6, RelTol: 1e-6,
 			Why: "a sum of up to 8 products of size up to 16 in float32 and v_exp within 2e-7, " +
 				"the reference is float64",
@@ -44,8 +53,9 @@ func convCases() []kernels.Case {
 					Weight: kernels.RandomTensor(d, r, s.channels, s.taps, 1),
 					State: randomState(d, r, len(spans)+1,
 						stateLayout{s.state, s.taps - 1, s.channels, convGroup}, 1),
-					Spans: spans,
-					Out:   kernels.NewTensor(d, kernels.F32, rows, s.channels),
+					Spans:  spans,
+					Out:    kernels.NewTensor(d, kernels.F32, rows, s.channels),
+					Linear: s.linear,
 				}
 				return o, []kernels.Tensor{o.Out, o.State}
 			},

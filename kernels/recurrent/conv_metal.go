@@ -43,7 +43,7 @@ func init() {
 }
 
 // convParams is ConvParams of conv.metal. Strides are in elements.
-type convParams struct{ Channels, XStride, OutStride, SlotBytes, Chunk uint32 }
+type convParams struct{ Channels, XStride, OutStride, SlotBytes, Chunk, Linear uint32 }
 
 const (
 	// convChunk is the number of rows per simdgroup. Each chunk rounds the taps-1 rows before it
@@ -58,6 +58,9 @@ func (o *Conv) Metal(c *gpu.Context) {
 	p := convParams{Channels: uint32(o.X.Cols), XStride: uint32(o.X.Stride),
 		OutStride: uint32(o.Out.Stride),
 		SlotBytes: uint32(o.State.Stride * o.State.DType.Size()), Chunk: convChunk}
+	if o.Linear {
+		p.Linear = 1
+	}
 	longest := mostRows(o.Spans)
 	blocks := (o.X.Cols + convGroup*convSimdgroups - 1) / (convGroup * convSimdgroups)
 	g := gpu.Grid{Groups: metal.Size{X: blocks, Y: (longest + convChunk - 1) / convChunk,

@@ -36,15 +36,17 @@ func subjects() (list []subject) {
 
 func subjectsIn(dtype kernels.DType) []subject {
 	list := []subject{}
-	for _, taps := range []int{2, 4, 5} {
+	for _, taps := range []int{2, 3, 4, 5} {
 		const channels = 275 // more than a block, and no multiple of 16
+		linear := taps == 3  // as in LFM2
 		list = append(list, subject{fmt.Sprintf("conv_%s_taps%d", short(dtype), taps), channels,
 			channels, ConvStateCols(dtype, taps, channels), dtype,
 			func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor,
 				spans []kernels.Span) kernels.Op {
 				weight := kernels.RandomTensor(d, r, channels, taps, 1)
 				return func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
-					return &Conv{X: in, Weight: weight, State: state, Spans: spans, Out: out}
+					return &Conv{X: in, Weight: weight, State: state, Spans: spans, Out: out,
+						Linear: linear}
 				}
 			}})
 	}

@@ -33,7 +33,7 @@ func (o *Conv) span(s kernels.Span) C.headroom_conv_span {
 	return C.headroom_conv_span{x: floats(o.X.RowRange(s.Row, s.Row+s.Rows)),
 		weight: floats(o.Weight), x_stride: C.ptrdiff_t(o.X.Stride),
 		rows: C.int64_t(s.Rows), channels: C.int64_t(o.X.Cols), taps: C.int(o.Weight.Cols),
-		start: flag(s.Pos == 0), state: slotOf(o.State, s)}
+		start: flag(s.Pos == 0), linear: flag(o.Linear), state: slotOf(o.State, s)}
 }
 
 // native computes channels [from, to) of span s.

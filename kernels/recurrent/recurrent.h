@@ -11,12 +11,12 @@ typedef struct {
 } headroom_state;
 
 // One span of a convolution: x [rows, channels] and weight [channels, taps]. start is 1 if the span
-// begins its sequence.
+// begins its sequence, and linear if no SiLU follows the convolution.
 typedef struct {
     const float *x, *weight;
     ptrdiff_t x_stride;
     int64_t rows, channels;
-    int taps, start;
+    int taps, start, linear;
     headroom_state state;
 } headroom_conv_span;
 

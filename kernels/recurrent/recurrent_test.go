@@ -97,6 +97,19 @@ func TestConvByHand(t *testing.T) {
 	}
 }
 
+// TestLinearConvByHand has taps 1, 10, -100 and inputs 1, 2, 3. SiLU would make the sums 0.
+func TestLinearConvByHand(t *testing.T) {
+	for name, d := range devices(t) {
+		out := kernels.NewTensor(d, kernels.F32, 3, 1)
+		o := Conv{X: kernels.FromFloat32s(d, 3, 1, []float32{1, 2, 3}),
+			Weight: kernels.FromFloat32s(d, 1, 3, []float32{1, 10, -100}),
+			State:  kernels.FromFloat32s(d, 1, 2, []float32{7, 7}),
+			Spans:  []kernels.Span{{Rows: 3}}, Out: out, Linear: true}
+		d.Run(&o)
+		expect(t, name, out.Float32s(), []float32{-100, -190, -279})
+	}
+}
+
 // TestGatedDeltaByHand has one head with Dk = Dv = 2. a = b = 0 and ALog = DtBias = 0 give g =
 // exp(-log 2) = 1/2 and beta = 1/2. k = (1, 1) becomes (1, 1)/√2 = (c, c) with c = 0.70710678.
 //

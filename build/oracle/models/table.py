@@ -100,6 +100,37 @@ GEMMA4_VARIANTS = [
                             "partial_rotary_factor": 0.5}}},
 ]
 
+LFM2 = sizes(
+    hidden_size=64, num_attention_heads=2, num_key_value_heads=1, head_dim=None,
+    rms_norm_eps=None, norm_eps=1e-5, rope_theta=1e6, conv_bias=False, conv_L_cache=3,
+    block_dim=64, block_ff_dim=280, block_multiple_of=32, block_ffn_dim_multiplier=1.0,
+    block_auto_adjust_ff_dim=True, tie_embedding=True,
+    layer_types=["conv", "full_attention", "conv"])
+LFM2_VARIANTS = [
+    {"intermediate_size": None},
+    # The size of the MLP is intermediate_size itself, and the kinds of layers are in another key.
+    {"hidden_size": 192, "block_dim": 192, "num_attention_heads": 6, "num_key_value_heads": 2,
+     "num_hidden_layers": 4, "vocab_size": 283, "conv_L_cache": 4, "conv_bias": True,
+     "block_auto_adjust_ff_dim": False, "block_ff_dim": None, "intermediate_size": 160,
+     "layer_types": None, "full_attn_idxs": [0, 2], "rope_theta": None,
+     "rope_parameters": {"rope_type": "default", "rope_theta": 1e4}},
+    {"hidden_size": 128, "block_dim": 128, "num_attention_heads": 4, "num_key_value_heads": 4,
+     "conv_L_cache": 2, "block_ff_dim": 220, "block_ffn_dim_multiplier": 1.3, "norm_eps": 1e-3},
+]
+LFM2_MOE = {**{k: v for k, v in LFM2.items() if not k.startswith("block_")},
+            "intermediate_size": 128, "num_experts": 7, "num_experts_per_tok": 3,
+            "moe_intermediate_size": 64, "norm_topk_prob": True, "num_dense_layers": 1,
+            "use_expert_bias": True}
+LFM2_MOE_VARIANTS = [
+    {},
+    {"hidden_size": 192, "num_attention_heads": 6, "num_key_value_heads": 2, "vocab_size": 283,
+     "conv_L_cache": 4, "conv_bias": True, "num_dense_layers": 0, "norm_topk_prob": False,
+     "routed_scaling_factor": 2.5},
+    {"hidden_size": 128, "num_attention_heads": 4, "num_key_value_heads": 4,
+     "num_dense_layers": 2, "use_expert_bias": False, "routed_scaling_factor": 0.7,
+     "num_experts_per_tok": 2},
+]
+
 QWEN3_5 = sizes(
     num_hidden_layers=4, head_dim=64, num_attention_heads=2, num_key_value_heads=1,
     full_attention_interval=3, linear_num_value_heads=3, linear_num_key_heads=3,
@@ -181,6 +212,9 @@ TYPES = {
         {**WIDE, "hidden_size": 192, "residual_multiplier": 0.7, "logits_scaling": 0.25,
          "embedding_multiplier": 0.5, "attention_multiplier": 0.3},
     ]),
+    # mlx-lm's head is always tied, and it does not read head_dim or rope_scaling.
+    "lfm2": Row(LFM2, LFM2_VARIANTS),
+    "lfm2_moe": Row(LFM2_MOE, LFM2_MOE_VARIANTS),
     "llama": Row(sizes(), [
         {**NARROW, "attention_bias": True, "mlp_bias": True},
         {**WIDE, "rope_scaling": {
