@@ -33,6 +33,11 @@ type State struct {
 	// ModelsVersion counts the changes of the list of models. When it changes, Models returns
 	// another list.
 	ModelsVersion int `json:"modelsVersion"`
+	// Checking is the ID of the model that is being checked; "": none.
+	Checking string `json:"checking"`
+	// ChecksVersion counts the changes of checks. When it changes, Check returns another document
+	// for one of the models.
+	ChecksVersion int `json:"checksVersion"`
 	// RoomBytes is the memory available for a model once the loaded ones that are not pinned are
 	// unloaded.
 	RoomBytes int64 `json:"roomBytes"`

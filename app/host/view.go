@@ -28,6 +28,7 @@ func (h *Host) State() State {
 		Speed:    Speed{History: append([]Sample{}, h.samples...)},
 		Power:    PowerState{h.power.state, h.power.measures.Describe()},
 		Requests: []Request{},
+		Checking: h.checks.running, ChecksVersion: h.checks.version,
 	}
 	front := h.front()
 	s.Engine = h.engineState(front)
