@@ -52,6 +52,11 @@ export type ModelList = schema.HostModelList;
 export type ModelChange = schema.HostModelChange;
 export type ModelsEvent = schema.ModelsEvent;
 
+/** The check of a model against plain decoding, and one comparison of it. */
+export type ModelCheck = schema.HostModelCheck;
+export type CheckRow = schema.HostCheckRow;
+export type CheckToken = schema.HostCheckToken;
+
 /** How one model is loaded and sampled. A missing value is the default. */
 export interface ModelOptions extends Omit<schema.SettingsModel, 'templateArguments'> {
   /** Variables for the chat template. */

@@ -89,6 +89,8 @@ export function fakeState(now = Date.now()): State {
     ],
     lastFinished: 'chatcmpl-0',
     modelsVersion: 1,
+    checking: '',
+    checksVersion: 0,
     roomBytes: 15.5 * GiB,
   };
 }
