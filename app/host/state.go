@@ -79,6 +79,11 @@ type EngineState struct {
 	// Requests counts the requests that use the model or wait for it.
 	Requests    int   `json:"requests"`
 	MemoryBytes int64 `json:"memoryBytes"` // of its engine; 0 while it is not loaded
+	// GeneratedTokens are those of all answers since the model was loaded. Of DraftTokens, which
+	// were drafted to be decoded ahead, the model chose AcceptedTokens, too.
+	GeneratedTokens int64 `json:"generatedTokens"`
+	DraftTokens     int64 `json:"draftTokens"`
+	AcceptedTokens  int64 `json:"acceptedTokens"`
 	// LastUsedAtUnixMs is when its last request began or ended; without requests, when it was
 	// loaded.
 	LastUsedAtUnixMs int64 `json:"lastUsedAt"`

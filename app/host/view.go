@@ -111,6 +111,8 @@ func (s *EngineState) addStats(stats engine.Stats, i *instance) {
 		s.Status = Busy
 	}
 	s.MemoryBytes = engineBytes(stats).Total()
+	s.GeneratedTokens, s.DraftTokens, s.AcceptedTokens = stats.GeneratedTokens,
+		stats.DraftTokens, stats.AcceptedTokens
 }
 
 func engineBytes(s engine.Stats) memory.EngineBytes {

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: a5c8e60320ebb2094d990734bf093b9d1392b4330bb5439c08c21e38c0b91780
+// SHA-256 of openapi.json: 2a9745f3589458884b134263a8b6353d3878b76718aed94805f5add6679f3fa3
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -328,10 +328,13 @@ export interface HostEndpoint {
 }
 
 export interface HostEngineState {
+  acceptedTokens: number;
   cacheFormat: string;
   contextTokens: number;
   device: string;
+  draftTokens: number;
   error: HostError | null;
+  generatedTokens: number;
   lastUsedAt: number;
   memoryBytes: number;
   model: string;
