@@ -101,7 +101,7 @@ export class HttpBackend implements Backend {
       model: request.model,
       messages: request.messages,
       stream: true,
-      stream_options: { include_usage: true },
+      stream_options: { include_usage: true, include_drafts: true },
       chat_template_kwargs: { enable_thinking: request.thinking },
       ...requestFields(request.sampling),
       ...(request.tools.length > 0 ? { tools: request.tools } : {}),

@@ -135,7 +135,8 @@ export interface ChatUsage {
 export type ChatEvent =
   | { type: 'prefill'; doneTokens: number; totalTokens: number }
   | { type: 'reasoning'; text: string }
-  | { type: 'content'; text: string }
+  /** accepted: the text was proposed ahead, and the model chose it, too. */
+  | { type: 'content'; text: string; accepted?: true }
   /** A part of the tool call at that index: its name once, its arguments in pieces of JSON. */
   | { type: 'call'; index: number; name: string; arguments: string }
   | { type: 'finish'; reason: string }
