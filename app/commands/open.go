@@ -19,6 +19,7 @@ import (
 	"headroom/app/host"
 	"headroom/app/library"
 	"headroom/app/memory"
+	"headroom/app/parity"
 	"headroom/app/power"
 	"headroom/app/service"
 	"headroom/app/settings"
@@ -278,6 +279,10 @@ func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 				return nil, err // not a nil *Model inside an Engine
 			}
 			return m, nil
+		}
+		o.Check = func(ctx context.Context, o parity.Options, started func(int)) (*parity.Report,
+			error) {
+			return worker.Check(ctx, o, started, worker.Options{})
 		}
 	}
 	if use.watch {

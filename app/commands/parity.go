@@ -16,12 +16,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"headroom/app/library"
 	"headroom/app/parity"
 	"headroom/app/service"
 	"headroom/engine"
-	"headroom/engine/chat"
-	"headroom/engine/generate"
 	"headroom/engine/problem"
 )
 
@@ -75,8 +72,11 @@ func (c *Parity) Run(ctx context.Context, t *terminal) error {
 	}
 	o := parity.Options{Source: m.Source, Open: c.open, Tokens: c.Tokens,
 		Engine: flags.options(file.Get(), m.ID),
-		Say:    func(what string) { fmt.Fprintln(t.err, what) }}
-	if o.Prompts, err = encodePrompts(ctx, m, texts, o.Engine.ContextTokens); err != nil {
+		Say: func(step, steps int, what string) {
+			fmt.Fprintf(t.err, "%d of %d: %s\n", step, steps, what)
+		}}
+	if o.Prompts, err = parity.Encode(ctx, m.Source, texts,
+		cmp.Or(o.Engine.ContextTokens, m.Description.ContextTokens)); err != nil {
 		return err
 	}
 	o.Engine.ModelName = m.ID
@@ -109,48 +109,18 @@ func (c *Parity) devices(ctx context.Context, o *parity.Options) error {
 	if err != nil {
 		return err
 	}
-	o.Engine.Device = cmp.Or(c.Device, gpu)
-	switch {
-	case o.Engine.Device != engine.DeviceCPU:
-		o.Other = engine.DeviceCPU
-	case gpu != engine.DeviceCPU:
-		o.Other = gpu
-	case trouble != nil:
+	o.Engine.Device = c.Device
+	o.Compare(gpu, trouble)
+	if trouble != nil && o.Other == "" {
 		slog.Warn("the GPU is not used", "err", trouble)
-		o.NoOther = "the GPU has not passed its self-test"
-	default:
-		o.NoOther = "no GPU"
 	}
 	return nil
-}
-
-// encodePrompts returns the tokens of the prompts, each as the first message of a conversation. A
-// model without a chat template continues them.
-func encodePrompts(ctx context.Context, m library.Model, texts []string,
-	contextTokens int) ([][]int32, error) {
-	text, err := engine.ReadTextProcessor(m.Source)
-	if err != nil {
-		return nil, err
-	}
-	var prompts [][]int32
-	for _, p := range texts {
-		q := &generate.Request{Prompt: p}
-		if text.Template() != nil {
-			q.Messages = []chat.Message{{Role: "user", Content: p}}
-		}
-		tokens, _, err := q.Encode(ctx, text, cmp.Or(contextTokens, m.Description.ContextTokens))
-		if err != nil {
-			return nil, err
-		}
-		prompts = append(prompts, tokens)
-	}
-	return prompts, nil
 }
 
 // texts returns the prompts of the file, or else those that are built in.
 func (c *Parity) texts() ([]string, error) {
 	if c.Prompts == "" {
-		return parityPrompts, nil
+		return parity.Prompts, nil
 	}
 	f, err := os.Open(c.Prompts)
 	if err != nil {

@@ -50,6 +50,11 @@ type Host interface {
 	RenewModel(id string)
 	WhatIf(host.WhatIfQuery) (host.WhatIf, error)
 
+	// Check returns the check of a model against plain decoding that runs or ran last.
+	Check(id string) (host.ModelCheck, error)
+	StartCheck(id string) error
+	StopCheck(id string)
+
 	Conversations() (cache.List, error)
 	Conversation(key string) (cache.Detail, error)
 	RemoveConversation(key string) (cache.Removed, error)

@@ -123,6 +123,45 @@ func (h *fakeHost) WhatIf(q host.WhatIfQuery) (host.WhatIf, error) {
 	return host.WhatIf{Model: q.Model, ContextTokens: q.ContextTokens, Streams: q.Streams}, nil
 }
 
+// Check returns the check that runs, of the model o/m.
+func (h *fakeHost) Check(id string) (host.ModelCheck, error) {
+	if id != "o/m" {
+		return host.ModelCheck{}, problem.New(problem.ModelNotFound, "There is no such model", "",
+			"")
+	}
+	c := host.ModelCheck{Model: id, Status: host.NotChecked, Rows: []host.CheckRow{}}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.state.Checking == id:
+		c.Status, c.Step, c.Steps, c.What = host.Checking, 1, 5, "plain"
+	case h.state.ChecksVersion > 0:
+		c.Status = host.CheckStopped
+	}
+	return c, nil
+}
+
+func (h *fakeHost) StartCheck(id string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.state.Checking != "" {
+		return problem.New(problem.Busy, "A check is already running", "o/m is being checked",
+			"Wait until it is done, or stop it.")
+	}
+	h.state.Checking = id
+	h.state.ChecksVersion++
+	return nil
+}
+
+func (h *fakeHost) StopCheck(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.state.Checking == id {
+		h.state.Checking = ""
+		h.state.ChecksVersion++
+	}
+}
+
 func (h *fakeHost) RemoveModel(id, path string) error {
 	h.record("remove " + id + " at " + path)
 	if id != "o/m" {
@@ -434,9 +473,10 @@ func TestContract(t *testing.T) {
 	state.Power.Measures = []power.Measure{{}}
 	contract(t, state, map[string]string{
 		"": "version engine engines endpoint memory cache speed power requests lastFinished " +
-			"modelsVersion roomBytes",
+			"modelsVersion checking checksVersion roomBytes",
 		"engine": "status model progress device contextTokens cacheFormat stateFormat error " +
-			"retryAt notice requested pinned requests memoryBytes lastUsedAt",
+			"retryAt notice requested pinned requests memoryBytes generatedTokens draftTokens " +
+			"acceptedTokens lastUsedAt",
 		"engine.error": "code message why fix",
 		"endpoint":     "url uiUrl",
 		"memory": "totalBytes availableBytes headroomBytes wiredLimitBytes untouchedBytes " +

@@ -25,6 +25,8 @@ import (
 var enums = map[reflect.Type][]any{
 	reflect.TypeFor[host.Status](): {host.Stopped, host.Loading, host.Ready, host.Busy,
 		host.Failed, host.IdleUnloaded},
+	reflect.TypeFor[host.CheckStatus](): {host.NotChecked, host.Checking, host.Checked,
+		host.CheckFailed, host.CheckStopped},
 	reflect.TypeFor[memory.Kind](): {memory.Weights, memory.KVUsed, memory.KVCached, memory.State,
 		memory.Scratch, memory.Headroom, memory.Other, memory.Free},
 	reflect.TypeFor[memory.Source](): {memory.Measured, memory.Reported, memory.Estimated},

@@ -58,6 +58,27 @@ func (a *API) modelRoutes() []Route {
 			func(r *http.Request, q PlaceRequest) (nothing, error) {
 				return nothing{}, a.host.RevealModel(r.PathValue("id"), q.Path)
 			}),
+		route("GET /control/models/{id}/check",
+			"Returns the last check of a model: whether what makes it faster changes its "+
+				"answers. It changes when State.checksVersion does.", "",
+			func(r *http.Request, _ nothing) (host.ModelCheck, error) {
+				return a.host.Check(r.PathValue("id"))
+			}),
+		route("POST /control/models/{id}/check",
+			"Starts to check a model in the background, in a process of its own. One check runs "+
+				"at a time.", "",
+			func(r *http.Request, _ nothing) (host.ModelCheck, error) {
+				if err := a.host.StartCheck(r.PathValue("id")); err != nil {
+					return host.ModelCheck{}, err
+				}
+				return a.host.Check(r.PathValue("id"))
+			}).withStatus(http.StatusAccepted),
+		route("POST /control/models/{id}/check/stop",
+			"Stops the check of a model. Its process ends within about a second.", "",
+			func(r *http.Request, _ nothing) (nothing, error) {
+				a.host.StopCheck(r.PathValue("id"))
+				return nothing{}, nil
+			}),
 	}
 }
 

@@ -106,6 +106,9 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 		{plain, "POST", "/control/models/watching", "/control/models/watching", `{"on":true}`},
 		{plain, "POST", "/control/models/m/remove", "/control/models/{id}/remove", ""},
 		{plain, "POST", "/control/models/m/reveal", "/control/models/{id}/reveal", ""},
+		{plain, "GET", "/control/models/o%2Fm/check", "/control/models/{id}/check", ""},
+		{plain, "POST", "/control/models/o%2Fm/check", "/control/models/{id}/check", ""},
+		{plain, "POST", "/control/models/o%2Fm/check/stop", "/control/models/{id}/check/stop", ""},
 		{plain, "POST", "/control/requests/1/cancel", "/control/requests/{id}/cancel", ""},
 		{plain, "POST", "/control/memory/wired", "/control/memory/wired", `{"action":"none"}`}, // an error
 		{plain, "POST", "/control/cache/abcd/pin", "/control/cache/{key}/pin", `{"pinned":true}`},

@@ -61,7 +61,9 @@ type Options struct {
 	LastModel string
 	// Open loads a model; nil means engine.Open.
 	Open func(context.Context, engine.Source, engine.Options) (Engine, error)
-	Log  *slog.Logger // nil: slog.Default()
+	// Check checks a model in another process. If it is nil, models cannot be checked.
+	Check CheckFunc
+	Log   *slog.Logger // nil: slog.Default()
 	// Watch configures how model folders are watched. If it is nil, they are scanned on request.
 	Watch *library.WatchOptions
 	// IdleUnload returns how long a model may be idle before it is unloaded; 0, or a nil function,
@@ -137,6 +139,7 @@ type Host struct {
 	crashCount    atomic.Int64
 	deviceWarning error // from Options.Device
 	power         powerState
+	checks        checks
 	endpoint      Endpoint
 	samples       samples
 	subscribers   subscribers
@@ -149,7 +152,7 @@ type background struct {
 	wakeLoader chan struct{}      // capacity 1: the loader may have something to do
 	stop       context.CancelFunc // ends loader, sampler and reopening
 	ended      chan struct{}      // closed when they have returned
-	processes  sync.WaitGroup     // goroutines that wait for a worker process to end
+	processes  sync.WaitGroup     // goroutines that wait for a worker process
 }
 
 // New returns a Host with no model loaded. Close ends it.
@@ -379,6 +382,9 @@ func (h *Host) Close() {
 	var loaded []*target
 	for _, i := range h.instances {
 		loaded = append(loaded, i.have)
+	}
+	if h.checks.cancel != nil {
+		h.checks.cancel()
 	}
 	h.mu.Unlock()
 	for _, t := range loaded {

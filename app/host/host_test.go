@@ -242,6 +242,7 @@ func TestStartAndStop(t *testing.T) {
 	}
 	e.mu.Lock()
 	e.stats = engine.Stats{Running: 1, DecodeTokensPerSecond: 9, KVBytes: 10, KVUsedBytes: 4,
+		GeneratedTokens: 90, DraftTokens: 60, AcceptedTokens: 41,
 		Requests: []engine.RequestStats{{ID: "r1", Phase: "decode",
 			Usage: engine.Usage{PromptTokens: 3, PromptDoneTokens: 3, CachedTokens: 1,
 				CompletionTokens: 2}}}}
@@ -253,6 +254,9 @@ func TestStartAndStop(t *testing.T) {
 	}
 	if s.Speed.DecodeTokensPerSecond != 9 {
 		t.Errorf("speed %+v", s.Speed)
+	}
+	if n := s.Engine; n.GeneratedTokens != 90 || n.DraftTokens != 60 || n.AcceptedTokens != 41 {
+		t.Errorf("drafts %+v", n)
 	}
 	if !h.Cancel("r1") || h.Cancel("r2") {
 		t.Error("Cancel does not reach the engine")

@@ -33,6 +33,11 @@ type State struct {
 	// ModelsVersion counts the changes of the list of models. When it changes, Models returns
 	// another list.
 	ModelsVersion int `json:"modelsVersion"`
+	// Checking is the ID of the model that is being checked; "": none.
+	Checking string `json:"checking"`
+	// ChecksVersion counts the changes of checks. When it changes, Check returns another document
+	// for one of the models.
+	ChecksVersion int `json:"checksVersion"`
 	// RoomBytes is the memory available for a model once the loaded ones that are not pinned are
 	// unloaded.
 	RoomBytes int64 `json:"roomBytes"`
@@ -74,6 +79,11 @@ type EngineState struct {
 	// Requests counts the requests that use the model or wait for it.
 	Requests    int   `json:"requests"`
 	MemoryBytes int64 `json:"memoryBytes"` // of its engine; 0 while it is not loaded
+	// GeneratedTokens are those of all answers since the model was loaded. Of DraftTokens, which
+	// were drafted to be decoded ahead, the model chose AcceptedTokens, too.
+	GeneratedTokens int64 `json:"generatedTokens"`
+	DraftTokens     int64 `json:"draftTokens"`
+	AcceptedTokens  int64 `json:"acceptedTokens"`
 	// LastUsedAtUnixMs is when its last request began or ended; without requests, when it was
 	// loaded.
 	LastUsedAtUnixMs int64 `json:"lastUsedAt"`

@@ -28,6 +28,7 @@ func (h *Host) State() State {
 		Speed:    Speed{History: append([]Sample{}, h.samples...)},
 		Power:    PowerState{h.power.state, h.power.measures.Describe()},
 		Requests: []Request{},
+		Checking: h.checks.running, ChecksVersion: h.checks.version,
 	}
 	front := h.front()
 	s.Engine = h.engineState(front)
@@ -110,6 +111,8 @@ func (s *EngineState) addStats(stats engine.Stats, i *instance) {
 		s.Status = Busy
 	}
 	s.MemoryBytes = engineBytes(stats).Total()
+	s.GeneratedTokens, s.DraftTokens, s.AcceptedTokens = stats.GeneratedTokens,
+		stats.DraftTokens, stats.AcceptedTokens
 }
 
 func engineBytes(s engine.Stats) memory.EngineBytes {

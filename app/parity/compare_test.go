@@ -69,7 +69,7 @@ func TestConclude(t *testing.T) {
 	} {
 		r := Report{}
 		for _, w := range c.ways {
-			r.add(rows[w])
+			r.Ways = append(r.Ways, rows[w])
 		}
 		if r.conclude(); r.Equal != c.equal || r.Verdict != c.want {
 			t.Errorf("%s: %t, %q, expected %t, %q", c.ways, r.Equal, r.Verdict, c.equal, c.want)

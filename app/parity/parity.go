@@ -7,6 +7,7 @@
 //	drafts.go    drafts that are wrong on purpose
 //	compare.go   where two answers part
 //	report.go    the result
+//	prompts.go   the prompts that are built in
 //
 // Batches, the prefix cache and decoding ahead must change no bit. Another format of the KV cache
 // and another device may: for these, the report says by how much.
@@ -36,8 +37,27 @@ type Options struct {
 	Dir     string    // an empty folder for the prefix cache on disk
 	Other   string    // the device to compare with; "": none
 	NoOther string    // why there is no other device
-	// Say is called with a description of what comes next. It must not block. May be nil.
-	Say func(what string)
+	// Say is called with what comes next, the first step being 1. It must not block. May be nil.
+	Say func(step, steps int, what string)
+	// Row is called with each row of the report as soon as it is known. It must not block. May be
+	// nil.
+	Row func(Row)
+}
+
+// Compare sets the device to check, unless Engine names one, and the one to compare with. gpu is
+// the device that models run on by default, and trouble why that is not the GPU; nil: no trouble.
+func (o *Options) Compare(gpu string, trouble error) {
+	o.Engine.Device = cmp.Or(o.Engine.Device, gpu)
+	switch {
+	case o.Engine.Device != engine.DeviceCPU:
+		o.Other = engine.DeviceCPU
+	case gpu != engine.DeviceCPU:
+		o.Other = gpu
+	case trouble != nil:
+		o.NoOther = "the GPU has not passed its self-test"
+	default:
+		o.NoOther = "no GPU"
+	}
 }
 
 // check is a running check.
@@ -47,6 +67,7 @@ type check struct {
 	drafts wrongDrafts
 	plain  []answer
 	report *Report
+	text   func(token int32) string // the text of a token
 }
 
 // Run checks the model in every way. It returns an error if one of the ways that must be equal
@@ -71,7 +92,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	for i, p := range parts {
 		if o.Say != nil {
-			o.Say(fmt.Sprintf("%d of %d: %s", i+1, len(parts), p.what))
+			o.Say(i+1, len(parts), p.what)
 		}
 		if err := p.run(); err != nil {
 			return nil, err
@@ -113,12 +134,12 @@ func (c *check) withStore(f func(e *engine.Engine) error) error {
 // closes, the prefixes are written to disk.
 func (c *check) withoutDrafts() error {
 	return c.withStore(func(e *engine.Engine) error {
-		c.report.describe(e)
+		c.describe(e)
 		var err error
 		if c.plain, err = c.alone(e, uncached); err != nil {
 			return err
 		}
-		c.report.add(c.row("plain, one by one", false, c.plain, speedsAlone(c.plain)))
+		c.add(c.row("plain, one by one", false, c.plain, speedsAlone(c.plain)))
 		if err := c.crowd(e, "in a crowd", uncached); err != nil {
 			return err
 		}
@@ -134,7 +155,7 @@ func (c *check) crowd(e *engine.Engine, way string, how engine.Request) error {
 	}
 	r := c.row(way, true, answers, speeds)
 	r.Note = draftNote(answers)
-	c.report.add(r)
+	c.add(r)
 	return nil
 }
 
@@ -142,7 +163,7 @@ func (c *check) crowd(e *engine.Engine, way string, how engine.Request) error {
 func (c *check) cached(e *engine.Engine) error {
 	const way = "from the prefix cache"
 	if c.Engine.NoPrefixCache {
-		c.report.absent(way, true, "the prefix cache is off")
+		c.absent(way, true, "the prefix cache is off")
 		return nil
 	}
 	if _, err := c.alone(e, engine.Request{}); err != nil {
@@ -169,14 +190,14 @@ func (c *check) addCached(way string, answers []answer, of func(engine.Usage) in
 		r = Row{Way: way, MustEqual: true,
 			NotTried: fmt.Sprintf("none of %d prompt tokens %s", all, how)}
 	}
-	c.report.add(r)
+	c.add(r)
 }
 
 // restarted answers from the prefixes that the engine before has left on disk.
 func (c *check) restarted() error {
 	const way = "after a restart"
 	if c.Engine.NoPrefixCache {
-		c.report.absent(way, true, "the prefix cache is off")
+		c.absent(way, true, "the prefix cache is off")
 		return nil
 	}
 	return c.withStore(func(e *engine.Engine) error {
@@ -214,7 +235,7 @@ func (c *check) ahead() error {
 		if !tried {
 			for _, way := range []string{aheadAuto, aheadLookup, aheadBlock, aheadWrong,
 				aheadCrowd} {
-				c.report.absent(way, true, "this model has no drafts on this device")
+				c.absent(way, true, "this model has no drafts on this device")
 			}
 			return nil
 		}
@@ -232,7 +253,7 @@ func (c *check) ahead() error {
 		if tried {
 			err = c.aheadAlone(e, aheadBlock, block, uncached)
 		} else {
-			c.report.absent(aheadBlock, true, "the model has no block that drafts")
+			c.absent(aheadBlock, true, "the model has no block that drafts")
 		}
 		if err == nil {
 			err = c.aheadAlone(e, aheadWrong, wrong, uncached)
@@ -264,7 +285,7 @@ func (c *check) aheadAlone(e *engine.Engine, way string, m draftMode, how engine
 	}
 	r := c.row(way, true, answers, speedsAlone(answers))
 	r.Note = cmp.Or(draftNote(answers), "nothing was proposed")
-	c.report.add(r)
+	c.add(r)
 	return nil
 }
 
@@ -289,7 +310,7 @@ func (c *check) otherDevice() error {
 		way = "on the GPU"
 	}
 	if c.Other == "" {
-		c.report.absent(way, false, cmp.Or(c.NoOther, "there is no other device"))
+		c.absent(way, false, cmp.Or(c.NoOther, "there is no other device"))
 		return nil
 	}
 	o.Device = c.Other
@@ -310,13 +331,13 @@ func (c *check) otherEngine(way string, o engine.Options) error {
 		if r.Note = e.Info().KVFormat; o.Device != c.Engine.Device {
 			r.Note = e.Info().Device
 		}
-		c.report.add(r)
+		c.add(r)
 		return nil
 	})
 	if err == nil || c.ctx.Err() != nil {
 		return err
 	}
-	c.report.absent(way, false, problem.From(err).Error())
+	c.absent(way, false, problem.From(err).Error())
 	return nil
 }
 

@@ -229,8 +229,8 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := Run(ctx, Options{Open: opens(t, nil), Prompts: demoPrompts(t), Tokens: 4,
 		Engine: engine.Options{Device: engine.DeviceCPU, Threads: 1, ContextTokens: 1024},
-		Dir:    t.TempDir(), Say: func(what string) {
-			if strings.HasPrefix(what, "3 of 5") {
+		Dir:    t.TempDir(), Say: func(step, steps int, what string) {
+			if step == 3 && steps == 5 && what == "decoded ahead" {
 				cancel()
 			}
 		}})

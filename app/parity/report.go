@@ -18,8 +18,6 @@ type Report struct {
 	Ways        []Row  `json:"ways"` // the first is the plain one
 	Equal       bool   `json:"equal"`
 	Verdict     string `json:"verdict"` // one sentence
-
-	text func(token int32) string
 }
 
 // Row is one way to answer, compared with the plain one.
@@ -56,16 +54,21 @@ type Said struct {
 	Logprob float32 `json:"logprob"`
 }
 
-func (r *Report) describe(e *engine.Engine) {
-	i := e.Info()
+func (c *check) describe(e *engine.Engine) {
+	i, r := e.Info(), c.report
 	r.Device, r.KVFormat, r.StateFormat = i.Device, i.KVFormat, i.StateFormat
-	r.text = func(token int32) string { return e.Tokenizer().Decode([]int32{token}, false) }
+	c.text = func(token int32) string { return e.Tokenizer().Decode([]int32{token}, false) }
 }
 
-func (r *Report) add(row Row) { r.Ways = append(r.Ways, row) }
+func (c *check) add(row Row) {
+	c.report.Ways = append(c.report.Ways, row)
+	if c.Row != nil {
+		c.Row(row)
+	}
+}
 
-func (r *Report) absent(way string, mustEqual bool, why string) {
-	r.add(Row{Way: way, MustEqual: mustEqual, NotTried: why})
+func (c *check) absent(way string, mustEqual bool, why string) {
+	c.add(Row{Way: way, MustEqual: mustEqual, NotTried: why})
 }
 
 // row compares answers with the plain ones.
@@ -83,16 +86,16 @@ func (c *check) row(way string, mustEqual bool, answers []answer, s speeds) Row 
 			continue
 		}
 		r.Partings = append(r.Partings, Parting{Prompt: i + 1, Token: apart.at + 1,
-			Plain: c.report.said(want, apart.at), Other: c.report.said(got, apart.at)})
+			Plain: c.said(want, apart.at), Other: c.said(got, apart.at)})
 	}
 	return r
 }
 
-func (r *Report) said(a answer, at int) Said {
+func (c *check) said(a answer, at int) Said {
 	if at >= len(a.tokens) {
 		return Said{ID: -1}
 	}
-	return Said{a.tokens[at], r.text(a.tokens[at]), a.logprobs[at]}
+	return Said{a.tokens[at], c.text(a.tokens[at]), a.logprobs[at]}
 }
 
 // conclude sets Equal and Verdict.

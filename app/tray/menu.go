@@ -85,7 +85,7 @@ func menuFor(s State) []Item {
 }
 
 // detail returns the row for an error, a notice or a power measure. A click opens the window, which
-// has the details.
+// has the details. Without any of them, the row has the drafts of the model in front.
 func detail(s State) Item {
 	if e := s.Engine.Error; s.Engine.Status == host.Failed && e != nil {
 		text := e.Why
@@ -98,6 +98,9 @@ func detail(s State) Item {
 	}
 	if m := s.Power.Measures; s.Notice == "" && len(m) > 0 {
 		return Item{Title: m[0].Title, Tooltip: measures(m), Click: Action{Verb: Open}}
+	}
+	if text := drafts(s.Engine); s.Notice == "" && text != "" {
+		return Item{Title: text, Tooltip: draftsTooltip(s.Engine), Disabled: true}
 	}
 	return Item{Title: shorten(s.Notice, 64), Tooltip: s.Notice, Hidden: s.Notice == "",
 		Click: Action{Verb: Open}}

@@ -75,6 +75,11 @@ func retried(s *State) {
 	s.Engine.RetryAtUnixMs = time.Date(2026, 11, 23, 14, 5, 7, 0, time.Local).UnixMilli()
 }
 
+// drafted is a model that was loaded a while ago.
+func drafted(s *State) {
+	s.Engine.GeneratedTokens, s.Engine.DraftTokens, s.Engine.AcceptedTokens = 100, 60, 41
+}
+
 // picture returns a menu as text, with one line for each row: its title, then its action.
 func picture(items []Item, indent string) string {
 	var b strings.Builder
@@ -164,6 +169,24 @@ func TestRows(t *testing.T) {
 		{"notice before battery",
 			state(host.Ready, func(s *State) { onBattery(s); s.Notice = "Port 11811 is taken" }),
 			" Port 11811 is taken -> open", "battery"},
+		{"drafts", state(host.Busy, drafted),
+			" Decoded ahead: 68 % accepted, 1.7 tokens a pass (grey)", "60"},
+		{"drafts of an idle model", state(host.Ready, drafted),
+			" Decoded ahead: 68 % accepted, 1.7 tokens a pass (grey)", ""},
+		{"no draft was accepted", state(host.Ready, func(s *State) {
+			drafted(s)
+			s.Engine.AcceptedTokens = 0
+		}), " Decoded ahead: 0 % accepted, 1.0 tokens a pass (grey)", ""},
+		{"no drafts", state(host.Ready, func(s *State) { s.Engine.GeneratedTokens = 100 }),
+			" Ready, headroom-demo (grey)", "ahead"},
+		{"drafts of a model that was unloaded", state(host.IdleUnloaded, drafted),
+			" Unloaded, headroom-demo (grey)", "ahead"},
+		{"battery before drafts", state(host.Ready, func(s *State) { onBattery(s); drafted(s) }),
+			" On battery: unloads sooner -> open", "ahead"},
+		{"notice before drafts", state(host.Ready, func(s *State) {
+			drafted(s)
+			s.Notice = "Port 11811 is taken"
+		}), " Port 11811 is taken -> open", "ahead"},
 		{"no clipboard", state(host.Stopped, func(s *State) { s.CanCopy = false }),
 			" http://127.0.0.1:11811/v1 -> open", "Copy"},
 		{"no endpoint", state(host.Stopped, func(s *State) { s.Endpoint.URL = "" }),
@@ -267,6 +290,13 @@ func TestOrderOfModels(t *testing.T) {
 	}
 	if s.Models[0].ID != "a" {
 		t.Error("the caller's list was sorted")
+	}
+}
+
+func TestDraftsTooltip(t *testing.T) {
+	row := menuFor(state(host.Ready, drafted))[1]
+	if row.Tooltip != "The model accepted 41 of 60 drafts since it was loaded." || !row.Disabled {
+		t.Errorf("%+v", row)
 	}
 }
 

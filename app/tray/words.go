@@ -69,6 +69,24 @@ func speed(s State) string {
 	return ""
 }
 
+// drafts returns how much decoding ahead has yielded since the model was loaded, with the figures
+// that the Cache page has for one request. It is "" while nothing was drafted.
+func drafts(e host.EngineState) string {
+	if e.Status != host.Ready && e.Status != host.Busy || e.DraftTokens <= 0 {
+		return ""
+	}
+	accepted := min(e.AcceptedTokens, e.DraftTokens)
+	// Each pass yields the token after its accepted drafts.
+	passes := max(1, e.GeneratedTokens-accepted)
+	return fmt.Sprintf("Decoded ahead: %d %% accepted, %.1f tokens a pass",
+		100*accepted/e.DraftTokens, float64(e.GeneratedTokens)/float64(passes))
+}
+
+func draftsTooltip(e host.EngineState) string {
+	return fmt.Sprintf("The model accepted %d of %s since it was loaded.", e.AcceptedTokens,
+		plural(int(e.DraftTokens), "draft"))
+}
+
 // measures returns the power measures as one text.
 func measures(list []power.Measure) string {
 	var texts []string

@@ -32,7 +32,7 @@ type session struct {
 	working sync.WaitGroup // loading, requests, sendStats
 
 	mu      sync.Mutex
-	begun   bool           // Open or Gate has arrived
+	begun   bool           // Open, Gate or Check has arrived
 	engine  *engine.Engine // nil until loaded
 	store   *engine.BlockStore
 	streams map[streamNumber]*engine.Stream
@@ -86,6 +86,8 @@ func (s *session) handle(message *toWorker) {
 		s.begin(func() { s.open(message.Open) })
 	case message.Gate != nil:
 		s.begin(func() { s.gate(message.Gate) })
+	case message.Check != nil:
+		s.begin(func() { s.check(message.Check) })
 	case message.LogLevel != nil:
 		s.level.Set(slog.Level(*message.LogLevel))
 	case e == nil: // the messages below need a loaded model
@@ -137,8 +139,8 @@ func (s *session) forget(e *engine.Engine, f *forgetRequest) {
 	s.send(&fromWorker{Forgotten: &answer})
 }
 
-// begin runs work in a goroutine. Only the first call has an effect: a worker opens one model or
-// answers one gate question.
+// begin runs work in a goroutine. Only the first call has an effect: a worker opens one model,
+// answers one gate question, or checks one model.
 func (s *session) begin(work func()) {
 	s.mu.Lock()
 	again := s.begun
@@ -187,11 +189,9 @@ func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, 
 				"Please report it with the log.")
 		}
 	}()
-	src := engine.Source{Dir: o.Dir}
-	if o.Dir == "" {
-		if src.FS, err = fs.Sub(demo.Files, "model"); err != nil {
-			return nil, nil, err
-		}
+	src, err := source(o.Dir)
+	if err != nil {
+		return nil, nil, err
 	}
 	options := o.Options.Options
 	options.History = s.history
@@ -209,6 +209,14 @@ func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, 
 	}
 	e, err = engine.Open(s.context, src, options)
 	return e, store, err
+}
+
+// source returns the model in a folder; "" means the bundled demo model.
+func source(dir string) (src engine.Source, err error) {
+	if src.Dir = dir; dir == "" {
+		src.FS, err = fs.Sub(demo.Files, "model")
+	}
+	return src, err
 }
 
 // open opens the block store with the parent's key.

@@ -8,16 +8,17 @@ import (
 	"context"
 	"time"
 
+	"headroom/app/parity"
 	"headroom/engine"
 	"headroom/engine/cachemiss"
 	"headroom/engine/problem"
 )
 
 // protocol is incremented when a message changes its meaning.
-const protocol = 5
+const protocol = 6
 
-// toWorker is a message of the parent. Hello comes first, then Known any number of times, then Open
-// or Gate. The others follow after the worker's Opened.
+// toWorker is a message of the parent. Hello comes first, then Known any number of times, then
+// Open, Gate or Check. The others follow after the worker's Opened.
 type toWorker struct {
 	Hello *hello `cbor:"1,keyasint,omitempty"`
 	// Known is a prompt of an earlier engine; the oldest is sent first.
@@ -39,6 +40,8 @@ type toWorker struct {
 	DutyCycle *float64 `cbor:"13,keyasint,omitempty"`
 	// Stop is for Stream.Stop, as Cancel is for Stream.Cancel.
 	Stop *streamNumber `cbor:"14,keyasint,omitempty"`
+
+	Check *checkRequest `cbor:"15,keyasint,omitempty"`
 }
 
 // fromWorker is a message of the worker.
@@ -60,6 +63,10 @@ type fromWorker struct {
 	Closed    *closed           `cbor:"12,keyasint,omitempty"`
 	Heartbeat *engine.Heartbeat `cbor:"13,keyasint,omitempty"` // answers Heartbeat at once
 	Forgotten *forgotten        `cbor:"14,keyasint,omitempty"`
+
+	Step    *step       `cbor:"15,keyasint,omitempty"` // of a check
+	Row     *parity.Row `cbor:"16,keyasint,omitempty"` // of a check's report, once it is known
+	Checked *checked    `cbor:"17,keyasint,omitempty"` // answers Check
 }
 
 type hello struct {
@@ -159,6 +166,28 @@ type gateRequest struct {
 type gateAnswer struct {
 	Device  string
 	Trouble *wireProblem
+}
+
+// checkRequest asks to check a model; see check.go.
+type checkRequest struct {
+	Dir            string // "": the bundled demo model
+	Options        options
+	Tokens         int    // maximum length of an answer
+	Store          string // an empty folder for the prefix cache on disk; the worker removes it
+	Other, NoOther string // see parity.Options
+	LogLevel       int
+}
+
+// step is the comparison that a check makes next.
+type step struct {
+	Number, Of int // counted from 1
+	What       string
+}
+
+// checked is the last message of a check. Either Report or Problem is set.
+type checked struct {
+	Report  *parity.Report
+	Problem *wireProblem
 }
 
 // heartbeatRequest asks a loaded model for its heartbeat; see watchdog.go.

@@ -11,6 +11,7 @@
 //	reason.go    why it ended, in words
 //	memory_*.go  whether the system ended it for lack of memory
 //	gate.go      tests the GPU, also in a worker
+//	check.go     checks a model against plain decoding, also in a worker
 //	inside.go    the worker's side: Main, the program of the process
 //	serve.go     handles the parent's messages and has the engine
 //	wire.go      the messages

@@ -42,6 +42,7 @@ var deletions = map[string]deletes{
 	"app/login/login.go":          {1, []string{"TestForeignItem"}, ""},
 	"app/selftest/demo.go":        {1, nil, temporary},
 	"app/selftest/gate.go":        {1, []string{"TestForeignOutcome"}, ""},
+	"app/worker/check.go":         {2, nil, temporary},
 	"engine/blockstore/budget.go": {1, []string{"TestFilesOfOthersStay"}, ""},
 	"engine/blockstore/disk.go":   {2, []string{"TestFilesOfOthersStay"}, ""},
 	"engine/blockstore/index.go":  {2, []string{"TestOpenKilled"}, ""},

@@ -113,9 +113,6 @@ var layers = []row{
 	{"The self-test of a device, with kernels and with the facade.", []string{
 		"app/selftest",
 	}},
-	{"A model in a separate process. It has no HTTP.", []string{
-		"app/worker",
-	}},
 	{"A request and its answer, in a form that all dialects share.", []string{
 		"engine/generate",
 	}},
@@ -133,6 +130,9 @@ var layers = []row{
 	{"Benchmarks: how fast this machine runs a model, how fast it could, and whether what makes " +
 		"it faster changes an answer.", []string{
 		"app/bench", "app/parity",
+	}},
+	{"A model, or a check of one, in a separate process. It has no HTTP.", []string{
+		"app/worker",
 	}},
 	{"Facts about this machine and its models, and policies for them. No model runs.", []string{
 		"app/memory", "app/power", "app/wired", "app/library", "app/cache",

@@ -20,6 +20,8 @@ type Delta struct {
 	// Tokens are the tokens generated since the previous delta: those of the text, the reasoning
 	// and the tool calls, and those without text. It is nil unless Params.Logprobs is set.
 	Tokens []Token
+	// Accepted says that the token that completes the text was a draft that the model accepted.
+	Accepted bool
 	// Logprobs are those of Read.Tokens. A read has nothing else.
 	Logprobs []float32
 }

@@ -57,7 +57,8 @@ func parseChatCall(body []byte) (*server.Call, error) {
 		OneCall: q.OneCall,
 		Renderer: func(h generate.Head) server.Renderer {
 			return &chatRenderer{head: newHead(h), includeUsage: q.IncludeUsage,
-				hideReasoning: q.HideReasoning, predicted: predicted}
+				includeDrafts: q.IncludeDrafts, hideReasoning: q.HideReasoning,
+				predicted: predicted}
 		},
 	}, nil
 }

@@ -76,7 +76,8 @@ var fieldTable = []origin{
 		{name: "store", chat: works, completion: works,
 			note: "`false` keeps the prompt off the disk"},
 		{name: "stream", chat: works, completion: works},
-		{name: "stream_options", chat: works, completion: works, note: "`include_usage`"},
+		{name: "stream_options", chat: works, completion: works,
+			note: "`include_usage`; for chat also `include_drafts`"},
 		{name: "suffix", completion: works, note: "of a prompt that is text, for models with " +
 			"tokens for it; not with `echo`"},
 		{name: "temperature", chat: works, completion: works},

@@ -18,6 +18,7 @@ var streamEnd = server.Event{Data: server.Text("[DONE]")}
 type chatRenderer struct {
 	head          Head
 	includeUsage  bool
+	includeDrafts bool
 	hideReasoning bool
 	predicted     bool // the request has a prediction
 	index         int  // of the current answer
@@ -73,7 +74,7 @@ func (c *chatRenderer) text(d generate.Delta) ChatText {
 		calls = append(calls, NewToolCall(call.Index, "call_"+call.ID, call.Name, call.Arguments))
 	}
 	return ChatText{Index: c.index, Content: d.Content, Reasoning: d.Reasoning, ToolCalls: calls,
-		Logprobs: NewChatLogprobs(d.Tokens)}
+		Logprobs: NewChatLogprobs(d.Tokens), Accepted: c.includeDrafts && d.Accepted}
 }
 
 // newUsage returns the token counts of an answer, extended by Timings. Proposed tokens are counted

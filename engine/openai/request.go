@@ -22,7 +22,10 @@ type Params struct {
 	Stream       bool
 	Cache        generate.Caching // of the field cache, or of store, which is false: CacheMemory
 	IncludeUsage bool             // stream_options.include_usage: a last chunk has the token counts
-	N            int              // answers for each prompt, at least 1
+	// IncludeDrafts is stream_options.include_drafts, which the app's window sends: a chunk of a
+	// chat says whether its text was an accepted draft.
+	IncludeDrafts bool
+	N             int // answers for each prompt, at least 1
 }
 
 // ChatRequest is a POST to /v1/chat/completions.
@@ -91,7 +94,8 @@ type wireParams struct {
 }
 
 type wireStreamOptions struct {
-	IncludeUsage *bool `json:"include_usage"`
+	IncludeUsage  *bool `json:"include_usage"`
+	IncludeDrafts *bool `json:"include_drafts"`
 }
 
 type wireChat struct {
@@ -228,8 +232,9 @@ func (p *Params) read(w *wireParams) error {
 	}
 	p.Model = w.Model
 	p.Stream = w.Stream != nil && *w.Stream
-	if w.StreamOptions != nil && w.StreamOptions.IncludeUsage != nil {
-		p.IncludeUsage = *w.StreamOptions.IncludeUsage
+	if o := w.StreamOptions; o != nil {
+		p.IncludeUsage = o.IncludeUsage != nil && *o.IncludeUsage
+		p.IncludeDrafts = o.IncludeDrafts != nil && *o.IncludeDrafts
 	}
 	p.Temperature, p.TopP, p.TopK, p.MinP = w.Temperature, w.TopP, w.TopK, w.MinP
 	p.RepetitionPenalty = cmp.Or(w.RepetitionPenalty, w.RepeatPenalty)

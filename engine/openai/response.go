@@ -101,6 +101,8 @@ type ChatDelta struct {
 	ReasoningContent string     `json:"reasoning_content,omitempty"`
 	Reasoning        string     `json:"reasoning,omitempty"` // equal to ReasoningContent
 	ToolCalls        []ToolCall `json:"tool_calls,omitempty"`
+	// AcceptedPrediction says that the text was an accepted draft; only if the request asks for it.
+	AcceptedPrediction bool `json:"accepted_prediction,omitempty"`
 }
 
 // ChatText is the text of a whole answer or of one chunk. Empty fields are omitted from the JSON.
@@ -109,6 +111,7 @@ type ChatText struct {
 	Content, Reasoning string
 	ToolCalls          []ToolCall    // each of them is complete
 	Logprobs           *ChatLogprobs // may be nil
+	Accepted           bool          // the text was an accepted draft; only in chunks
 }
 
 // NewChat returns a whole chat completion with its choices.
@@ -139,7 +142,7 @@ func NewChatRole(head Head, index int) *Chat {
 // only log-probabilities.
 func NewChatText(head Head, t ChatText) *Chat {
 	delta := &ChatDelta{ReasoningContent: t.Reasoning, Reasoning: t.Reasoning,
-		ToolCalls: t.ToolCalls}
+		ToolCalls: t.ToolCalls, AcceptedPrediction: t.Accepted}
 	if t.Content != "" || t.Reasoning == "" && len(t.ToolCalls) == 0 {
 		delta.Content = &t.Content
 	}

@@ -63,6 +63,7 @@ type answer struct {
 	begun, first, latest time.Time
 
 	usage           engine.Usage
+	accepted        bool // the latest token was a draft
 	reasoningTokens int
 	generating      bool      // the first token has arrived
 	calls           int       // tool calls so far
@@ -89,6 +90,7 @@ func (a *answer) run(ctx context.Context) error {
 			}
 			continue
 		case err == nil:
+			a.accepted = e.Usage.AcceptedTokens > a.usage.AcceptedTokens
 			a.usage = e.Usage
 			a.record.prompt = e.Usage
 			switch e.Type {
@@ -167,7 +169,7 @@ func (a *answer) token(e engine.Event) error {
 	if d.Empty() && (!a.ended || len(a.pending) == 0) {
 		return a.silence()
 	}
-	d.Tokens, a.pending = a.pending, nil
+	d.Tokens, a.pending, d.Accepted = a.pending, nil, a.accepted
 	a.lastOutput = time.Now()
 	return a.out.delta(d)
 }

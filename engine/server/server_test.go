@@ -89,6 +89,43 @@ func TestSpeculation(t *testing.T) {
 	}
 }
 
+// TestDraftsOfAStream: a chat that asks for it is told which pieces of its text were accepted
+// drafts, and no other request is.
+func TestDraftsOfAStream(t *testing.T) {
+	e := newFakeEngine(func(s *fakeStream) {
+		for i, piece := range []string{"a", "b", "c", "d"} {
+			accepted := []int{0, 1, 2, 2}[i]
+			s.put(engine.Event{Type: engine.Token, Token: 5, Text: piece, Usage: engine.Usage{
+				CompletionTokens: i + 1, DraftTokens: 3, AcceptedTokens: accepted}})
+		}
+		s.put(engine.Event{Type: engine.Done, Finish: engine.FinishStop,
+			Usage: engine.Usage{CompletionTokens: 4, DraftTokens: 3, AcceptedTokens: 2}})
+	})
+	s := start(t, e, server.Options{})
+	for _, c := range []struct{ path, body, want string }{
+		{"/v1/chat/completions", `"messages":[{"role":"user","content":"U"}],"stream":true,` +
+			`"stream_options":{"include_drafts":true}`, "bc"}, // as reasoning
+		{"/v1/chat/completions", `"messages":[{"role":"user","content":"U"}],"stream":true`, ""},
+		{"/v1/completions", `"prompt":"U","stream":true,` +
+			`"stream_options":{"include_drafts":true}`, ""},
+		{"/v1/chat/completions", `"messages":[{"role":"user","content":"U"}],` +
+			`"stream_options":{"include_drafts":true}`, ""},
+	} {
+		status, _, text := post(t, s.URL+c.path, "{"+c.body+"}")
+		marked := ""
+		for line := range strings.Lines(text) {
+			_, content, ok := strings.Cut(line, `content":"`)
+			if ok && strings.Contains(line, `"accepted_prediction":true`) {
+				marked += content[:1]
+			}
+		}
+		if status != 200 || marked != c.want {
+			t.Errorf("%s %s: %d, accepted %q, expected %q: %s", c.path, c.body, status, marked,
+				c.want, text)
+		}
+	}
+}
+
 // TestPredictionUsage: the usage of a chat with a prediction has its tokens, even if none was
 // tried.
 func TestPredictionUsage(t *testing.T) {

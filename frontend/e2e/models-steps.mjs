@@ -1,5 +1,6 @@
 // The end-to-end steps of the Models page.
 import assert from 'node:assert/strict';
+import { accessibilityFaults } from './axe.mjs';
 import { text, until, goTo, ready, demoName } from './helpers.mjs';
 
 export const modelsSteps = [
@@ -44,6 +45,31 @@ export const modelsSteps = [
         async () => (await details.getByLabel(/^Longest context/).inputValue()) === '',
       );
       await page.getByLabel('Memory at').selectOption({ index: 0 });
+    },
+  ],
+
+  [
+    'a model is checked against plain decoding, and a check is stopped',
+    async ({ page, shot }) => {
+      const check = page.getByTestId('model-check');
+      const status = check.getByRole('status');
+      await check.getByRole('button', { name: 'Check this model' }).press('Enter');
+      await check.getByRole('button', { name: 'Check again' }).waitFor({ timeout: 180_000 });
+      assert.match(await status.innerText(), /^All \d+ ways that must equal plain decoding do/);
+      const rows = check.getByTestId('comparison');
+      assert.match(
+        await rows.nth(0).innerText(),
+        /one by one\s+Reference\s+8 answers, [\d,]+ tokens/,
+      );
+      assert.match(await rows.nth(1).innerText(), /In a crowd\s+Equal\s+Equal: 8 of 8 answers/);
+      await rows.nth(1).scrollIntoViewIfNeeded();
+      assert.deepEqual(await accessibilityFaults(page), []);
+      await shot('models-check-light');
+      // The keyboard's focus stays on the button.
+      await page.keyboard.press('Enter');
+      await check.getByRole('button', { name: 'Stop' }).waitFor();
+      await page.keyboard.press('Enter');
+      await until('it is stopped', async () => (await status.innerText()) === 'Stopped.');
     },
   ],
 

@@ -340,7 +340,28 @@ test('an answer that was decoded ahead says how many drafts were accepted', asyn
   press('2', { metaKey: true });
   await type('What is 12 - 5?');
   await pass(3000);
-  expect(byId('stats')).toMatch(/reused\s?3 of 4 drafts accepted\s?first token in/);
+  expect(byId('stats')).toMatch(/reused\s?3 of 4 drafts accepted\s?Mark\s?first token in/);
+});
+
+test('the accepted drafts of an answer are marked on demand', async () => {
+  await open();
+  press('2', { metaKey: true });
+  await type('What is 12 - 5?');
+  await pass(3000);
+  const mark = () => document.querySelector<HTMLButtonElement>('[data-testid="stats"] button')!;
+  expect(mark().getAttribute('aria-label')).toBe('Mark accepted drafts in the answer');
+  expect(mark().getAttribute('aria-checked')).toBe('false');
+  expect(document.querySelector('mark')).toBeNull();
+  mark().click();
+  await pass(10);
+  expect(mark().getAttribute('aria-checked')).toBe('true');
+  expect(document.querySelector('[data-testid="marked"]')!.textContent).toBe('12 - 5 = 7.');
+  expect([...document.querySelectorAll('mark')].map((one) => one.textContent)).toEqual([' - 5 =']);
+  expect(document.querySelector('.markdown')).toBeNull();
+  mark().click();
+  await pass(10);
+  expect(document.querySelector('mark')).toBeNull();
+  expect(document.querySelector('.markdown')!.textContent).toMatch(/12 - 5 = 7\./);
 });
 
 test('a conversation shows prefill progress, answer and statistics, and is saved', async () => {

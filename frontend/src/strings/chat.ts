@@ -55,6 +55,9 @@ export const answerStats = {
   draftsHelp:
     'Tokens that were proposed ahead, and how many of them the model chose, too. They save time ' +
     'and change nothing in the answer.',
+  markDraftsLabel: 'Mark accepted drafts in the answer',
+  markDrafts: 'Mark',
+  hideDrafts: 'Unmark',
   firstToken: (duration: Text) => `first token in ${duration}`,
   firstTokenHelp: 'From sending to the first token; measured on this page.',
 };

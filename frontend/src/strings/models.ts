@@ -142,6 +142,43 @@ export const modelDetails = {
   trashNow: 'Move to Trash',
 };
 
+export const modelCheck = {
+  title: 'Check against plain decoding',
+  help:
+    'Answers eight prompts in every way that makes the model faster, and compares each token ' +
+    'with plain decoding. Loads the model once more; nothing is saved.',
+  start: 'Check this model',
+  again: 'Check again',
+  stop: 'Stop',
+  starting: 'Starting…',
+  comparing: (step: Text, steps: Text, what: Text) => `Comparing ${step} of ${steps}: ${what}`,
+  stopped: 'Stopped.',
+  comparisons: 'Comparisons',
+  reference: 'Reference',
+  equal: 'Equal',
+  different: 'Different',
+  differentAllowed: 'Differs, allowed',
+  notTried: 'Not tried',
+  because: (reason: Text) => `${reason}.`,
+  plainFigures: (answers: Text, tokens: Text) =>
+    `${counted(answers, 'answer', 'answers')}, ${counted(tokens, 'token', 'tokens')}.`,
+  figures: (equalAnswers: Text, answers: Text, equalTokens: Text, tokens: Text) =>
+    `Equal: ${equalAnswers} of ${counted(answers, 'answer', 'answers')}, ${equalTokens} of ` +
+    `${counted(tokens, 'token', 'tokens')}.`,
+  logprobsEqual: 'Same log-probabilities.',
+  logprobsWithin: (difference: Text) => `Log-probabilities within ${difference}.`,
+  logprobsNotComparable: 'Log-probabilities are not numbers.',
+  speeds: (prefill: Text, decode: Text) => `Prefill ${prefill}, decode ${decode}.`,
+  parts: (answer: Text, token: Text, plain: Text, other: Text) =>
+    `Answer ${answer} differs from token ${token} on: plain ${plain}, here ${other}.`,
+  end: 'the end',
+  quoted: (text: Text) => `“${text}”`,
+  said: (text: Text, logprob: Text) => `“${text}” (${logprob})`,
+  checked: (at: Text, device: Text, format: Text, answers: Text, maxTokens: Text) =>
+    `Checked ${at} on ${device}, KV cache ${format}; ` +
+    `${counted(answers, 'answer', 'answers')} of at most ${maxTokens} tokens.`,
+};
+
 export const modelOptionsForm = {
   title: 'How it is loaded',
   setByFlag: 'Set by a command-line flag.',

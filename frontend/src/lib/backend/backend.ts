@@ -33,6 +33,7 @@ import type {
   WiredAction,
 } from './types';
 import type { ChatsBackend } from './chats';
+import type { ChecksBackend } from './checks';
 import type { Job, TransfersBackend } from './transfers';
 import { unreachable as t } from '../../strings/errors';
 
@@ -67,6 +68,8 @@ export interface Backend {
   readonly transfers: TransfersBackend;
   /** The Chat page's conversations on disk. */
   readonly chats: ChatsBackend;
+  /** Checks of models against plain decoding. */
+  readonly checks: ChecksBackend;
   /** Reports the state at once and after every change. Reconnects until it is closed. */
   watch(watcher: Watcher): Watch;
   /**

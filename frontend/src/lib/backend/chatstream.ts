@@ -21,6 +21,7 @@ interface Chunk {
       reasoning_content?: string | null;
       reasoning?: string | null;
       tool_calls?: CallPiece[] | null;
+      accepted_prediction?: boolean;
     };
     finish_reason?: string | null;
   }[];
@@ -74,7 +75,12 @@ export function interpret(item: SseItem): ChatEvent[] {
   for (const choice of chunk.choices ?? []) {
     const reasoning = choice.delta?.reasoning_content ?? choice.delta?.reasoning;
     if (reasoning) events.push({ type: 'reasoning', text: reasoning });
-    if (choice.delta?.content) events.push({ type: 'content', text: choice.delta.content });
+    if (choice.delta?.content)
+      events.push({
+        type: 'content',
+        text: choice.delta.content,
+        ...(choice.delta.accepted_prediction === true && { accepted: true }),
+      });
     for (const piece of choice.delta?.tool_calls ?? []) {
       events.push({
         type: 'call',

@@ -202,7 +202,7 @@ test('chat asks for a stream with usage, and passes the thinking switch on', asy
     model: 'm',
     messages: [{ role: 'user', content: 'q' }],
     stream: true,
-    stream_options: { include_usage: true },
+    stream_options: { include_usage: true, include_drafts: true },
     chat_template_kwargs: { enable_thinking: true },
     temperature: 0,
     top_k: 20,

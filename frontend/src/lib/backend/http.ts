@@ -18,6 +18,7 @@ import { filled } from './fill';
 import { refused, unreachable as texts } from '../../strings/errors';
 import type { Schemas } from './schema';
 import { HttpChats } from './chats';
+import { HttpChecks } from './checks';
 import { HttpTransfers } from './transfers';
 import type {
   ApiKey,
@@ -59,6 +60,7 @@ const maxKeepaliveBytes = 60_000;
 export class HttpBackend implements Backend {
   readonly #token: string;
   readonly transfers = new HttpTransfers((method, path, body) => this.#send(method, path, body));
+  readonly checks = new HttpChecks((method, path, body) => this.#send(method, path, body));
   readonly chats = new HttpChats(
     (method, path, body) => this.#send(method, path, body),
     (method, path, body) => this.#send(method, path, body, undefined, true),
@@ -99,7 +101,7 @@ export class HttpBackend implements Backend {
       model: request.model,
       messages: request.messages,
       stream: true,
-      stream_options: { include_usage: true },
+      stream_options: { include_usage: true, include_drafts: true },
       chat_template_kwargs: { enable_thinking: request.thinking },
       ...requestFields(request.sampling),
       ...(request.tools.length > 0 ? { tools: request.tools } : {}),

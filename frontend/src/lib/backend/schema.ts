@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: c371c90706adacdccf422665216892786b0bb9544a6b0b84b62bb89f4e1c7c58
+// SHA-256 of openapi.json: a2644d7a993b4cff6bb6ff808e689e80d6af2896461a76b8158ea10c7aff25d0
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -287,6 +287,34 @@ export interface HostCacheMiss {
   promptText: string;
 }
 
+export interface HostCheckParting {
+  other: HostCheckToken;
+  plain: HostCheckToken;
+  prompt: number;
+  token: number;
+}
+
+export interface HostCheckRow {
+  answers: number;
+  decodeTokensPerSecond: number;
+  equalAnswers: number;
+  equalTokens: number;
+  largestDifference: number | null;
+  mustEqual: boolean;
+  notTried: string;
+  note: string;
+  partings: HostCheckParting[];
+  prefillTokensPerSecond: number;
+  tokens: number;
+  way: string;
+}
+
+export interface HostCheckToken {
+  ended: boolean;
+  logprob: number | null;
+  text: string;
+}
+
 export interface HostDownload {
   doneBytes: number;
   missing: string[];
@@ -300,10 +328,13 @@ export interface HostEndpoint {
 }
 
 export interface HostEngineState {
+  acceptedTokens: number;
   cacheFormat: string;
   contextTokens: number;
   device: string;
+  draftTokens: number;
   error: HostError | null;
+  generatedTokens: number;
   lastUsedAt: number;
   memoryBytes: number;
   model: string;
@@ -379,6 +410,24 @@ export interface HostModelChange {
   state: 'ready' | 'downloading' | 'broken' | 'not_loadable';
 }
 
+export interface HostModelCheck {
+  answers: number;
+  device: string;
+  endedAt: number;
+  equal: boolean;
+  error: HostError | null;
+  kvFormat: string;
+  maxTokens: number;
+  model: string;
+  rows: HostCheckRow[];
+  startedAt: number;
+  status: 'none' | 'running' | 'done' | 'failed' | 'stopped';
+  step: number;
+  steps: number;
+  verdict: string;
+  what: string;
+}
+
 export interface HostModelList {
   contextTokens: number;
   folders: string[];
@@ -434,6 +483,8 @@ export interface HostSpeed {
 
 export interface HostState {
   cache: CacheStats;
+  checking: string;
+  checksVersion: number;
   endpoint: HostEndpoint;
   engine: HostEngineState;
   engines: HostEngineState[];
@@ -728,6 +779,9 @@ export interface Schemas {
   GeneralChange: GeneralChange;
   GeneralSettings: GeneralSettings;
   HostCacheMiss: HostCacheMiss;
+  HostCheckParting: HostCheckParting;
+  HostCheckRow: HostCheckRow;
+  HostCheckToken: HostCheckToken;
   HostDownload: HostDownload;
   HostEndpoint: HostEndpoint;
   HostEngineState: HostEngineState;
@@ -736,6 +790,7 @@ export interface Schemas {
   HostFinishedList: HostFinishedList;
   HostModel: HostModel;
   HostModelChange: HostModelChange;
+  HostModelCheck: HostModelCheck;
   HostModelList: HostModelList;
   HostModelsWatch: HostModelsWatch;
   HostPlace: HostPlace;
@@ -792,11 +847,14 @@ export const nested: Record<string, Record<string, string>> = {
   ChatsMessage: { error: 'ChatsFault', stats: 'ChatsFigures' },
   ErrorBody: { error: 'HostError' },
   GeneralSettings: { allowHosts: '[]', allowOrigins: '[]', modelFolders: '[]', needsRestart: '[]', readOnly: '[]' },
+  HostCheckParting: { other: 'HostCheckToken', plain: 'HostCheckToken' },
+  HostCheckRow: { partings: '[]HostCheckParting' },
   HostDownload: { missing: '[]', parts: '[]' },
   HostEngineState: { error: 'HostError', notice: 'HostError' },
   HostFinished: { cacheMiss: 'HostCacheMiss' },
   HostFinishedList: { requests: '[]HostFinished' },
   HostModel: { download: 'HostDownload', places: '[]HostPlace' },
+  HostModelCheck: { error: 'HostError', rows: '[]HostCheckRow' },
   HostModelList: { folders: '[]', models: '[]HostModel', watch: 'HostModelsWatch' },
   HostPowerState: { measures: '[]PowerMeasure' },
   HostSpeed: { history: '[]HostSample' },

@@ -52,6 +52,11 @@ export type ModelList = schema.HostModelList;
 export type ModelChange = schema.HostModelChange;
 export type ModelsEvent = schema.ModelsEvent;
 
+/** The check of a model against plain decoding, and one comparison of it. */
+export type ModelCheck = schema.HostModelCheck;
+export type CheckRow = schema.HostCheckRow;
+export type CheckToken = schema.HostCheckToken;
+
 /** How one model is loaded and sampled. A missing value is the default. */
 export interface ModelOptions extends Omit<schema.SettingsModel, 'templateArguments'> {
   /** Variables for the chat template. */
@@ -130,7 +135,8 @@ export interface ChatUsage {
 export type ChatEvent =
   | { type: 'prefill'; doneTokens: number; totalTokens: number }
   | { type: 'reasoning'; text: string }
-  | { type: 'content'; text: string }
+  /** accepted: the text was proposed ahead, and the model chose it, too. */
+  | { type: 'content'; text: string; accepted?: true }
   /** A part of the tool call at that index: its name once, its arguments in pieces of JSON. */
   | { type: 'call'; index: number; name: string; arguments: string }
   | { type: 'finish'; reason: string }

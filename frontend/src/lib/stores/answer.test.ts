@@ -38,10 +38,28 @@ test('the clock of an answer with reasoning', () => {
     answerTokens: 5,
     draftTokens: 3,
     acceptedTokens: 2,
+    acceptedText: [],
     estimated: false,
     tokensPerSecond: 4, // four tokens after the first, from 1400 to 2400
     firstTokenSeconds: 0.4,
   });
+});
+
+test('accepted text is noted by its place in the answer', () => {
+  const answer = new Answer(0);
+  for (const [text, accepted] of [
+    ['A', false],
+    [' 𝄞', true],
+    [' c', true],
+    [' d', false],
+    [' e', true],
+  ] as const)
+    answer.take({ type: 'content', text, ...(accepted && { accepted }) }, 100);
+  expect(answer.content).toBe('A 𝄞 c d e');
+  expect(answer.stats?.acceptedText).toEqual([
+    [1, 6],
+    [8, 10],
+  ]);
 });
 
 test('without usage the tokens are counted by arrival and marked as estimated', () => {

@@ -19,6 +19,7 @@ export class Answer {
   #reasoningPieces = 0;
   #contentPieces = 0;
   #usage: ChatUsage | null = null;
+  #accepted: [from: number, to: number][] = [];
 
   constructor(nowMs: number) {
     this.#startedMs = nowMs;
@@ -38,6 +39,7 @@ export class Answer {
         this.#mark(nowMs);
         this.#contentMs ||= nowMs;
         this.#contentPieces++;
+        if (event.accepted) this.#accept(this.content.length, event.text.length);
         this.content += event.text;
         return;
       case 'call': {
@@ -88,6 +90,7 @@ export class Answer {
       answerTokens,
       draftTokens: this.#usage?.draftTokens ?? 0,
       acceptedTokens: this.#usage?.acceptedTokens ?? 0,
+      acceptedText: this.#accepted.map(([from, to]) => [from, to]),
       estimated: this.#usage === null,
       // Arrival times count only until the engine reports its speed, since pieces may come all at
       // once. The first token ends the prefill; the rest was decoded after it.
@@ -96,6 +99,13 @@ export class Answer {
         (seconds > 0 && answerTokens > 1 ? (answerTokens - 1) / seconds : 0),
       firstTokenSeconds: (this.#firstMs - this.#startedMs) / 1000,
     };
+  }
+
+  /** Notes accepted text; it joins text that ends where it begins. */
+  #accept(from: number, length: number): void {
+    const last = this.#accepted.at(-1);
+    if (last?.[1] === from) last[1] = from + length;
+    else this.#accepted.push([from, from + length]);
   }
 
   #mark(nowMs: number): void {

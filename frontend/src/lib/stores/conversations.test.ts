@@ -5,12 +5,62 @@ import {
   newConversation,
   newId,
   newMessage,
+  partsOf,
   storageKey,
   titleOf,
   validId,
 } from './conversations';
 
 beforeEach(() => localStorage.clear());
+
+test.each([
+  [undefined, []],
+  ['text', []],
+  [
+    [
+      [0, 2],
+      [2, 5],
+    ],
+    [
+      [0, 2],
+      [2, 5],
+    ],
+  ],
+  [
+    [
+      [0, 2],
+      [1, 5],
+    ],
+    [[0, 2]],
+  ], // it begins before the end of the last
+  [[[0, 2], 7, [3, 4]], [[0, 2]]],
+  [[[3, 3]], []],
+  [[[-1, 3]], []],
+  [[[0, 1.5]], []],
+])('accepted text %j is read as %j', (raw, want) => {
+  const [message] = messagesFrom([
+    { role: 'assistant', content: 'Hi', stats: { acceptedText: raw } },
+  ]);
+  expect(message!.stats!.acceptedText).toEqual(want);
+});
+
+test('a text in parts is the text, also if a range reaches beyond its end', () => {
+  const plain = (text: string) => ({ text, accepted: false });
+  const accepted = (text: string) => ({ text, accepted: true });
+  expect(partsOf('abcdef', [])).toEqual([plain('abcdef')]);
+  expect(
+    partsOf('abcdef', [
+      [0, 2],
+      [3, 4],
+    ]),
+  ).toEqual([accepted('ab'), plain('c'), accepted('d'), plain('ef')]);
+  expect(
+    partsOf('abc', [
+      [1, 9],
+      [12, 14],
+    ]),
+  ).toEqual([plain('a'), accepted('bc')]);
+});
 
 test("conversations in this browser's storage are read unchanged", () => {
   const [older, newer] = [newConversation(1), newConversation(2)];
@@ -26,6 +76,7 @@ test("conversations in this browser's storage are read unchanged", () => {
       answerTokens: 3,
       draftTokens: 2,
       acceptedTokens: 1,
+      acceptedText: [[0, 1]],
       estimated: false,
       tokensPerSecond: 50,
       firstTokenSeconds: 0.1,

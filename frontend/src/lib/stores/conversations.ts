@@ -15,6 +15,8 @@ export interface AnswerStats {
   /** The tokens that were proposed ahead, and how many of them the model chose, too. */
   draftTokens: number;
   acceptedTokens: number;
+  /** The parts of the answer's text that were accepted drafts, from and to, in order. */
+  acceptedText: [from: number, to: number][];
   /** True when the tokens were counted by their arrival, because no usage came. */
   estimated: boolean;
   tokensPerSecond: number;
@@ -207,10 +209,43 @@ function statsFrom(raw: unknown): AnswerStats | null {
     answerTokens: numberOr(raw.answerTokens, 0),
     draftTokens: numberOr(raw.draftTokens, 0),
     acceptedTokens: numberOr(raw.acceptedTokens, 0),
+    acceptedText: rangesFrom(raw.acceptedText),
     estimated: raw.estimated === true,
     tokensPerSecond: numberOr(raw.tokensPerSecond, 0),
     firstTokenSeconds: numberOr(raw.firstTokenSeconds, 0),
   };
+}
+
+/** The ranges up to the first that is not one, or not after the one before it. */
+function rangesFrom(raw: unknown): [number, number][] {
+  const ranges: [number, number][] = [];
+  for (const range of Array.isArray(raw) ? (raw as unknown[]) : []) {
+    const [from, to] = (Array.isArray(range) ? range : []) as unknown[];
+    if (!Number.isInteger(from) || !Number.isInteger(to)) break;
+    const [start, end] = [from as number, to as number];
+    if (start < (ranges.at(-1)?.[1] ?? 0) || end <= start) break;
+    ranges.push([start, end]);
+  }
+  return ranges;
+}
+
+/** A text in parts, of which some were accepted drafts. Ranges may reach beyond its end. */
+export function partsOf(
+  text: string,
+  ranges: readonly (readonly [number, number])[],
+): { text: string; accepted: boolean }[] {
+  const parts: { text: string; accepted: boolean }[] = [];
+  let at = 0;
+  const add = (to: number, accepted: boolean) => {
+    if (text.slice(at, to)) parts.push({ text: text.slice(at, to), accepted });
+    at = to;
+  };
+  for (const [from, to] of ranges) {
+    add(from, false);
+    add(to, true);
+  }
+  add(text.length, false);
+  return parts;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

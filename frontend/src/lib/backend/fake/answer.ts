@@ -55,7 +55,10 @@ function tokensOf(question: string, thinking: boolean): Token[] {
   const thoughts = thinking ? pieces(reasoning) : [];
   return [
     ...thoughts.map((text): Token => ({ type: 'reasoning', text })),
-    ...pieces(content).map((text): Token => ({ type: 'content', text })),
+    ...pieces(content).map((text, index): Token => {
+      const accepted = calculation.test(question) && index > 0 && index <= 3;
+      return { type: 'content', text, ...(accepted && { accepted }) };
+    }),
   ];
 }
 

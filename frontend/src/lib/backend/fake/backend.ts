@@ -47,6 +47,7 @@ import {
   sizeOf,
 } from './cache';
 import { FakeChats } from './chats';
+import { FakeChecks } from './checks';
 import { endpointAnswer, type EndpointBody } from './endpoint';
 import { fakeWhatIf, fakeWired } from './memory';
 import { completed, fakeModels } from './models';
@@ -106,6 +107,15 @@ export class FakeBackend implements Backend {
     (jobs) => this.#tell((watcher) => watcher.onJobs?.(jobs)),
   );
   readonly chats = new FakeChats((version) => this.#tell((watcher) => watcher.onChats?.(version)));
+  readonly checks = new FakeChecks(
+    () => this.#pause(),
+    (call) => this.#act(call),
+    (running) =>
+      this.set((state) => {
+        state.checking = running;
+        state.checksVersion++;
+      }),
+  );
   #watchers = new Set<Watcher>();
   #watchingPaused = false;
   /** The ids of the chat requests that run. */

@@ -1,6 +1,6 @@
 import { HeadroomError } from '../backend';
 
-/** An error of the fake server, without a reason and without advice. */
-export function refusal(code: string, message: string): HeadroomError {
-  return new HeadroomError({ code, message, why: '', fix: '' });
+/** An error of the fake server; most have neither a reason nor advice. */
+export function refusal(code: string, message: string, why = '', fix = ''): HeadroomError {
+  return new HeadroomError({ code, message, why, fix });
 }

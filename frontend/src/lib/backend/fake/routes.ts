@@ -51,6 +51,10 @@ const handlers: Record<Exclude<Route, 'GET /control/events'>, Handler> = {
   'PUT /control/models/{id}/settings': (backend, { id, body }: Call<ModelOptions>) =>
     backend.changeModel(id, body),
 
+  'GET /control/models/{id}/check': ({ checks }, { id }) => checks.read(id),
+  'POST /control/models/{id}/check': ({ checks }, { id }) => checks.start(id),
+  'POST /control/models/{id}/check/stop': ({ checks }, { id }) => checks.stop(id),
+
   'GET /control/memory/what-if': (backend, { query }) =>
     backend.whatIf({
       model: query.get('model') ?? '',
@@ -159,6 +163,7 @@ const statuses: Record<string, number> = {
   changed: 409,
   cancelled: 499,
   not_running: 503,
+  busy: 503,
 };
 
 /** The answer to a request that the backend refuses. */

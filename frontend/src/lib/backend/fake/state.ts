@@ -38,6 +38,9 @@ export function fakeEngine(model: string, now = Date.now()): Engine {
     pinned: false,
     requests: 0,
     memoryBytes: 1.2 * GiB,
+    generatedTokens: 0,
+    draftTokens: 0,
+    acceptedTokens: 0,
     lastUsedAt: now,
   };
 }
@@ -89,6 +92,8 @@ export function fakeState(now = Date.now()): State {
     ],
     lastFinished: 'chatcmpl-0',
     modelsVersion: 1,
+    checking: '',
+    checksVersion: 0,
     roomBytes: 15.5 * GiB,
   };
 }

@@ -102,7 +102,10 @@ function chunkOf(event: ChatEvent): string {
     case 'reasoning':
       return choice({ reasoning_content: event.text, reasoning: event.text });
     case 'content':
-      return choice({ content: event.text });
+      return choice({
+        content: event.text,
+        ...(event.accepted && { accepted_prediction: true }),
+      });
     case 'call': {
       const { index, name, arguments: text } = event;
       return choice({ tool_calls: [{ index, function: { name, arguments: text } }] });

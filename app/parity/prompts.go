@@ -1,4 +1,40 @@
-package commands
+package parity
+
+import (
+	"context"
+
+	"headroom/engine"
+	"headroom/engine/chat"
+	"headroom/engine/generate"
+)
+
+// DefaultTokens is the maximum length of an answer, unless somebody asks for another.
+const DefaultTokens = 48
+
+// ContextTokens is a context length that is enough for Prompts and their answers.
+const ContextTokens = 4096
+
+// Encode returns the tokens of texts, each as the first message of a conversation. A model without
+// a chat template continues them. contextTokens is the longest context. Errors are Problems.
+func Encode(ctx context.Context, src engine.Source, texts []string,
+	contextTokens int) (prompts [][]int32, err error) {
+	text, err := engine.ReadTextProcessor(src)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range texts {
+		q := &generate.Request{Prompt: p}
+		if text.Template() != nil {
+			q.Messages = []chat.Message{{Role: "user", Content: p}}
+		}
+		tokens, _, err := q.Encode(ctx, text, contextTokens)
+		if err != nil {
+			return nil, err
+		}
+		prompts = append(prompts, tokens)
+	}
+	return prompts, nil
+}
 
 // passage is long enough for a block of the prefix cache on disk, which has 256 tokens.
 const passage = `The lighthouse on Gull Point was built in 1871, after the steamer Marian had run
@@ -22,9 +58,9 @@ visit. Many guests write their own line about the birds into the book beside it.
 
 `
 
-// parityPrompts are answered by `headroom parity`. Two share a long beginning, and one asks for a
-// copy, where decoding ahead yields most.
-var parityPrompts = []string{
+// Prompts are the built-in questions. They are short enough for a context of ContextTokens. Two
+// share a long beginning, and one asks for a copy, where decoding ahead yields most.
+var Prompts = []string{
 	"What is a KV cache?",
 	"Write a function in Go that reverses a slice of integers.",
 	"List the planets of the solar system, each with its diameter in kilometres.",
