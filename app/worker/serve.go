@@ -187,13 +187,17 @@ func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, 
 				"Please report it with the log.")
 		}
 	}()
-	src := engine.Source{Dir: o.Dir}
-	if o.Dir == "" {
-		if src.FS, err = fs.Sub(demo.Files, "model"); err != nil {
+	src, err := sourceIn(o.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	options := o.Options.Options
+	if d := o.DraftModel; d != nil {
+		options.DraftModel = &d.DraftModel
+		if options.DraftModel.Source, err = sourceIn(d.Dir); err != nil {
 			return nil, nil, err
 		}
 	}
-	options := o.Options.Options
 	options.History = s.history
 	options.Progress = s.progress()
 	if o.Store != nil {
@@ -209,6 +213,15 @@ func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, 
 	}
 	e, err = engine.Open(s.context, src, options)
 	return e, store, err
+}
+
+// sourceIn returns the model in a folder; "": the bundled demo model.
+func sourceIn(dir string) (src engine.Source, err error) {
+	src.Dir = dir
+	if dir == "" {
+		src.FS, err = fs.Sub(demo.Files, "model")
+	}
+	return src, err
 }
 
 // open opens the block store with the parent's key.
