@@ -283,6 +283,12 @@ func TestDraftModelRefused(t *testing.T) {
 	src := tinySource(t, "qwen3")
 	r := engine.Request{Prompt: someIDs(1, 20), MaxTokens: 8, IgnoreEOS: true}
 	want, _, _ := collect(t, submit(t, openModel(t, src, engine.Options{}), r))
+	_, err := engine.Describe(tinySource(t, "qwen3_5_text"), engine.Options{MaxKVTokens: 64,
+		Speculate: engine.SpeculateAuto, DraftModel: &engine.DraftModel{Source: src,
+			Required: true}})
+	if err == nil || !strings.Contains(err.Error(), "cannot decode ahead") {
+		t.Errorf("a recurrent model with a limited cache: got %v", err)
+	}
 	for _, c := range []struct {
 		name  string
 		small engine.Source
@@ -292,7 +298,7 @@ func TestDraftModelRefused(t *testing.T) {
 		{"another vocabulary", otherVocabulary(t), engine.Options{}, "token 100 is \"other\""},
 		{"vectors", engine.Source{Dir: vectorModels + "/modernbert"}, engine.Options{},
 			"generates no text"},
-		{"no model", engine.Source{Dir: t.TempDir()}, engine.Options{}, "config.json"},
+		{"no model", engine.Source{Dir: t.TempDir()}, engine.Options{}, "there is no model"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := c.o

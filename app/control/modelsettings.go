@@ -82,6 +82,8 @@ func CheckModel(m settings.Model) error {
 		return fmt.Errorf("the context is %d tokens, expected 0 or more", m.ContextTokens)
 	case m.MaxSequences < 0 || m.MaxSequences > MaxSequences:
 		return fmt.Errorf("%d requests at once, expected 0 to %d", m.MaxSequences, MaxSequences)
+	case engine.CheckDraftTokens(m.NumDraftTokens) != nil:
+		return engine.CheckDraftTokens(m.NumDraftTokens)
 	case m.IdleUnloadMinutes != nil &&
 		(*m.IdleUnloadMinutes < 0 || *m.IdleUnloadMinutes > settings.MaxIdleMinutes):
 		return fmt.Errorf("%d idle minutes, expected 0 to %d", *m.IdleUnloadMinutes,

@@ -5,6 +5,8 @@ package plan
 // and slots it has, and counts its memory.
 
 import (
+	"fmt"
+
 	"headroom/engine/checkpoint"
 	"headroom/engine/problem"
 )
@@ -24,6 +26,10 @@ type DraftModel struct {
 func (p *Plan) planDraftModel() error {
 	if p.DraftModel == nil || p.DraftTokens == 0 {
 		return nil
+	}
+	if src := p.DraftModel.Source; !src.Has("config.json") {
+		return RefuseDraftModel(fmt.Sprintf("there is no model %s here, expected a model's name "+
+			"or its folder", src))
 	}
 	d, err := New(p.DraftModel.Source, Options{KVFormat: p.KVFormat, StateFormat: p.StateFormat,
 		MaxSequences: p.MaxSequences, ChunkTokens: draftPieceTokens, NoPrefixCache: true,

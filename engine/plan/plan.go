@@ -215,10 +215,11 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	p.Unread, p.CopiedBytes = w.Unread(), d.AllocatedBytes
 	p.measure(m, w, w.MappedBytes()+d.AllocatedBytes)
 	p.Description.HasChatTemplate = hasTemplate
-	if o.DraftModel != nil && p.DraftTokens == 0 && o.DraftTokens > 0 {
-		return withoutDraftModel(src, o, RefuseDraftModel(
-			"the large model cannot decode ahead, because it computes vectors or has recurrent "+
-				"states and a limited KV cache"))
+	if m.Spec().Vectors != nil {
+		p.Draft = nil // a draft model of all models is not for this one
+	} else if o.DraftModel != nil && p.DraftTokens == 0 && o.DraftTokens > 0 {
+		return withoutDraftModel(src, o, RefuseDraftModel("the large model cannot decode ahead, "+
+			"because it has recurrent states and a limited KV cache"))
 	}
 	if p.Draft != nil {
 		if err := cmp.Or(p.Check(), p.Draft.CheckBuffers()); err != nil {
