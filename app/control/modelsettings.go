@@ -132,7 +132,11 @@ func (a *API) changeModel(id string, m settings.Model) error {
 	if a.modelOptions != nil {
 		trial := a.settings.Get()
 		set(&trial)
-		if err := a.host.CheckModel(id, a.modelOptions(trial, id)); err != nil {
+		o := a.modelOptions(trial, id)
+		if o.DraftModel != nil && m.DraftModel != "" { // whoever names it should hear what is wrong
+			o.DraftModel.Required, o.AvailableBytes = true, 1<<50
+		}
+		if err := a.host.CheckModel(id, o); err != nil {
 			return err
 		}
 	}

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 3dd5459ae1503a6d208f36bb3050f629a4175845d7a6850ebf09ec749901463d
+// SHA-256 of openapi.json: f17df684182c7f4bd9ea463c70eb7da7e267f2ca2dc7bf7e60d41e9cc29535c6
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -620,6 +620,7 @@ export interface PowerMeasure {
 export interface SettingsModel {
   aliases?: string[];
   contextTokens?: number;
+  draftModel?: string;
   frequencyPenalty?: number;
   idleUnloadMinutes?: number;
   kvBits?: string;
@@ -632,6 +633,7 @@ export interface SettingsModel {
   maxSequences?: number;
   maxTokens?: number;
   minP?: number;
+  numDraftTokens?: number;
   pinned?: boolean;
   presencePenalty?: number;
   repetitionPenalty?: number;
