@@ -69,7 +69,7 @@ func manyKinds(r *rand.Rand, context int, forms bool) (list []engine.Request) {
 		q := engine.Request{Prompt: slices.Concat(someIDs(i%3, n*r.IntN(2)), someIDs(i+5, n)),
 			MaxTokens: 1 + r.IntN(70), IgnoreEOS: r.IntN(4) > 0, Priority: r.IntN(5) / 4,
 			NoCache: r.IntN(6) == 0, Private: r.IntN(5) == 0}
-		q.Speculate = []string{"", "", "auto", "off", "lookup", "mtp"}[r.IntN(6)]
+		q.Speculate = []string{"", "", "auto", "off", "lookup", "mtp", "draft"}[r.IntN(7)]
 		q.Prompt = q.Prompt[:min(len(q.Prompt), context-1)]
 		q.Sampling = sample.Params{Logprobs: r.IntN(5) - 1}
 		if r.IntN(2) == 0 {
@@ -110,6 +110,10 @@ func TestDraftLives(t *testing.T) {
 		{"demo", demoSource(t), engine.Options{StateFormat: "int8"}},
 		{"demo's own drafts", demoSource(t), engine.Options{}},
 		{"qwen3_5's own drafts", mtpSource(t, "qwen3_5_text"), engine.Options{KVStartTokens: 64}},
+		{"a draft model, own drafts", tinySource(t, "qwen3"),
+			engine.Options{DraftModel: &engine.DraftModel{Source: tinySource(t, "qwen3")}}},
+		{"a recurrent draft model, own drafts", tinySource(t, "qwen3_5_text"),
+			engine.Options{DraftModel: &engine.DraftModel{Source: tinySource(t, "qwen3_next")}}},
 		{"qwen3_5", tinySource(t, "qwen3_5_text"), engine.Options{}},
 		{"qwen3_5 without prefixes", tinySource(t, "qwen3_5_text"),
 			engine.Options{StateFormat: "bf16", NoPrefixCache: true}},

@@ -34,6 +34,7 @@ type Engine struct {
 	kernels kernels.Device // device.Kernels; on the CPU, a wrapper that advances the heartbeat
 	weights *checkpoint.Weights
 	runner  *runner.Runner
+	draft   draftModel
 	loop    *loop.Loop
 
 	freeOnce sync.Once
@@ -89,15 +90,46 @@ func (e *Engine) makePlan(src Source) (err error) {
 	if err := e.plan.DrafterError; err != nil {
 		slog.Warn("the model's block that drafts tokens cannot be used", "err", err)
 	}
-	e.TextProcessor, err = textproc.ReadWithConfig(src, e.plan.Config)
-	return err
+	if e.TextProcessor, err = textproc.ReadWithConfig(src, e.plan.Config); err != nil {
+		return err
+	}
+	return e.checkDraftModel(src, o)
 }
 
-// load maps the weights and allocates the caches. It also reads all weights once, so that the first
-// request does not wait for the disk.
+// load loads the model, and the draft model if there is one.
 func (e *Engine) load(ctx context.Context, src Source) (err error) {
-	if e.weights, err = checkpoint.Open(src, e.plan.Config, e.kernels); err != nil {
+	report, draft := e.options.Progress, e.plan.Draft
+	if report == nil {
+		report = func(float64) {}
+	}
+	first := 1.0
+	if draft != nil {
+		size := float64(e.plan.Description.SizeBytes)
+		first = size / max(size+float64(draft.Description.SizeBytes), 1)
+	}
+	if e.weights, e.runner, err = e.loadModel(ctx, src, e.plan,
+		func(done float64) { report(first * done) }); err != nil {
 		return err
+	}
+	if draft != nil {
+		e.draft.weights, e.draft.runner, err = e.loadModel(ctx, e.options.DraftModel.Source, draft,
+			func(done float64) { report(first + (1-first)*done) })
+		if err != nil {
+			_ = e.weights.Close()
+			return err
+		}
+	}
+	e.device.LogCopies()
+	e.device.KeepResident()
+	return nil
+}
+
+// loadModel maps a model's weights and allocates its caches. It also reads all weights once, so
+// that the first request does not wait for the disk.
+func (e *Engine) loadModel(ctx context.Context, src Source, p *plan.Plan,
+	report func(float64)) (w *checkpoint.Weights, r *runner.Runner, err error) {
+	if w, err = checkpoint.Open(src, p.Config, e.kernels); err != nil {
+		return nil, nil, err
 	}
 	defer func() {
 		if r := recover(); r != nil { // the system refused memory that it had reported as available
@@ -105,7 +137,7 @@ func (e *Engine) load(ctx context.Context, src Source) (err error) {
 				"Close other apps, or pick a smaller model.")
 		}
 		if err != nil {
-			_ = e.weights.Close()
+			_ = w.Close()
 		}
 	}()
 	stopped := func(err error) error {
@@ -114,39 +146,35 @@ func (e *Engine) load(ctx context.Context, src Source) (err error) {
 		}
 		return problem.Wrap(problem.Cancelled, err, "Loading the model was stopped", "")
 	}
-	reading, copying := e.loadingShares()
-	if err := stopped(e.weights.Prefault(ctx, reading)); err != nil {
-		return err
+	reading, copying := loadingShares(w, p, report)
+	if err := stopped(w.Prefault(ctx, reading)); err != nil {
+		return w, nil, err
 	}
-	e.weights.Skip(e.plan.Unread)
-	e.weights.Progress = func(share float64) error {
+	w.Skip(p.Unread)
+	w.Progress = func(share float64) error {
 		copying(share)
 		return stopped(ctx.Err())
 	}
-	m, err := e.plan.Load(e.weights)
+	m, err := p.Load(w)
 	if err != nil {
-		return err
+		return w, nil, err
 	}
 	copying(1)
-	e.device.LogCopies()
-	e.runner = runner.New(e.kernels, m, e.plan.Runner)
+	r = runner.New(e.kernels, m, p.Runner)
 	if err := e.kernels.Sync(); err != nil {
-		return problem.Wrap(problem.DoesNotFit, err, "The GPU cannot allocate the model's memory",
+		return w, nil, problem.Wrap(problem.DoesNotFit, err,
+			"The GPU cannot allocate the model's memory",
 			"Close other apps, or pick a smaller model.")
 	}
-	e.device.KeepResident()
-	return nil
+	return w, r, nil
 }
 
 // loadingShares returns the functions that report the progress of reading the weights and of
 // copying them, each from 0 to 1. Copying takes about as long per byte as reading; most models copy
 // next to nothing.
-func (e *Engine) loadingShares() (reading, copying func(float64)) {
-	report := e.options.Progress
-	if report == nil {
-		report = func(float64) {}
-	}
-	read, copied := float64(e.weights.SizeBytes()), float64(e.plan.CopiedBytes)
+func loadingShares(w *checkpoint.Weights, p *plan.Plan,
+	report func(float64)) (reading, copying func(float64)) {
+	read, copied := float64(w.SizeBytes()), float64(p.CopiedBytes)
 	share := read / max(read+copied, 1)
 	return func(part float64) { report(part * share) },
 		func(part float64) { report(share + part*(1-share)) }
@@ -158,7 +186,7 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 	c := loop.Config{
 		Runner: e.runner, Text: e.TextProcessor, Sched: e.schedOptions(),
 		ContextTokens: p.ContextTokens, QueueRequests: o.QueueRequests, Speculate: o.Speculate,
-		MaxPrefillStall: o.MaxPrefillStall, Draft: o.Draft,
+		MaxPrefillStall: o.MaxPrefillStall, Draft: o.Draft, DraftModel: e.loopDraftModel(),
 		History: o.History, Fingerprint: e.weights.Fingerprint(),
 		KVFormats: e.info.KVFormat + ", states " + e.info.StateFormat,
 		Heartbeat: heartbeat,
@@ -231,7 +259,7 @@ func (e *Engine) Close() error {
 	e.loop.Close()
 	e.freeOnce.Do(func() {
 		e.device.Close()
-		e.freeErr = e.weights.Close()
+		e.freeErr = cmp.Or(e.weights.Close(), e.draft.close())
 	})
 	return e.freeErr
 }

@@ -76,9 +76,13 @@ type Options struct {
 
 	// Speculate is how tokens are decoded ahead: SpeculateOff; SpeculateLookup, which proposes what
 	// followed the same tokens; SpeculateMTP, with the model's own block, if it has one;
-	// SpeculateAuto, whichever is faster. Each proposes tokens only where that has been measured to
-	// be faster than plain decoding. "": off. No answer depends on it.
+	// SpeculateDraft, with the DraftModel; SpeculateAuto, whichever is faster. Each proposes tokens
+	// only where that has been measured to be faster than plain decoding. "": off. No answer
+	// depends on it.
 	Speculate string
+	// DraftModel is a smaller model with the same vocabulary, which drafts in place of the model's
+	// own block if Speculate is SpeculateAuto or SpeculateDraft; nil: there is none.
+	DraftModel *DraftModel
 	// Draft is for benchmarks and checks, which know the answer or want a wrong one verified. It
 	// decides what a pass verifies after the given tokens of a sequence, whatever it costs. If it
 	// returns nil, or is nil, the engine decides. It must not block, nor keep the tokens. On a GPU
@@ -109,6 +113,7 @@ const (
 	SpeculateOff    = draft.WayOff
 	SpeculateLookup = draft.WayLookup
 	SpeculateMTP    = draft.WayMTP
+	SpeculateDraft  = draft.WayDraft
 )
 
 // CheckSpeculate returns an error unless value is one of these.
@@ -132,6 +137,11 @@ func (o Options) Check() error {
 	}
 	if err := o.checkSnapKV(); err != nil {
 		return err
+	}
+	if d := o.DraftModel; d != nil {
+		if err := CheckDraftTokens(d.Tokens); err != nil {
+			return problem.Wrap(problem.BadRequest, err, "A draft model cannot draft as far", "")
+		}
 	}
 	return o.planning().Check()
 }
@@ -165,7 +175,12 @@ func (o *Options) selection() (s sched.SelectOptions) {
 
 // planning returns the options that a plan depends on.
 func (o *Options) planning() plan.Options {
+	var drafts *plan.DraftModel
+	if d := o.draftModel(); d != nil {
+		drafts = &plan.DraftModel{Source: d.Source, Required: d.Required}
+	}
 	return plan.Options{
+		DraftModel: drafts,
 		KVFormat: cache.FormatOptions{Name: o.KVFormat, Bits: o.KVBits, GroupSize: o.KVGroupSize,
 			BoundaryLayers: o.KVBoundaryLayers, BoundaryBits: o.KVBoundaryBits,
 			StartTokens: o.KVStartTokens},

@@ -3,7 +3,7 @@ package bench
 // Decoding ahead, by the number of drafts in a pass and the share of them that is right. The
 // weights are random, so no drafter would be right about their answers. The benchmark decodes the
 // answer plainly first, and then proposes it, with as many faults as it is told to. If the model
-// has a block that drafts, that block also runs, so that its time is included.
+// has a block that drafts, or there is a draft model, that also runs, so that its time is included.
 //
 // Depths and acceptances take turns from pass to pass, so that other load on the machine affects
 // all of them. The first quartile of the durations counts, because such load only makes passes
@@ -25,9 +25,11 @@ import (
 // MaxDepth is the largest number of drafts in a pass.
 const MaxDepth = 8
 
-// Speculation says what is measured. All fields are required, except Threads, Free and Say.
+// Speculation says what is measured. All fields are required, except DraftShape, Threads, Free and
+// Say.
 type Speculation struct {
 	Shape      Shape
+	DraftShape *Shape    // of a draft model; nil: there is none
 	Device     string    // as in engine.Options
 	Threads    int       // as in engine.Options
 	Acceptance []float64 // probabilities that a draft is right if those before it are
@@ -42,10 +44,12 @@ type Speculation struct {
 
 // SpeculationResult has the measured speeds.
 type SpeculationResult struct {
-	Shape  string             `json:"shape"`
-	Device string             `json:"device"` // for example "CPU, AVX-512 VNNI, 2 threads"
-	Block  bool               `json:"block"`  // the model's own block has drafted
-	Rows   []SpeculationSpeed `json:"rows"`   // by acceptance, then by depth
+	Shape  string `json:"shape"`
+	Device string `json:"device"` // for example "CPU, AVX-512 VNNI, 2 threads"
+	Block  bool   `json:"block"`  // the model's own block or DraftShape has drafted
+	// DraftShape is the shape of the draft model; "": there is none.
+	DraftShape string             `json:"draft_shape,omitempty"`
+	Rows       []SpeculationSpeed `json:"rows"` // by acceptance, then by depth
 }
 
 // SpeculationSpeed is the speed with one acceptance and depth: the tokens that a pass yields on
@@ -76,15 +80,22 @@ func (s *Speculation) Measure(ctx context.Context) (*SpeculationResult, error) {
 	d := newKnownDrafts(s.Acceptance, s.Depths)
 	// Drafts take only free memory, and the prompt stays cached: there is room for two sequences.
 	// Half of the kept states is how many drafts a pass of a recurrent model can have.
-	e, err := engine.Open(ctx, engine.Random(s.Shape.Config),
-		engine.Options{Device: s.Device, Threads: s.Threads, Speculate: engine.SpeculateAuto,
-			Draft: d.propose, ContextTokens: max(256, s.Context+s.Tokens+2), MaxSequences: 2,
-			ChunkTokens: ChunkTokens, KeptStates: 2 * MaxDepth})
+	o := engine.Options{Device: s.Device, Threads: s.Threads, Speculate: engine.SpeculateAuto,
+		Draft: d.propose, ContextTokens: max(256, s.Context+s.Tokens+2), MaxSequences: 2,
+		ChunkTokens: ChunkTokens, KeptStates: 2 * MaxDepth}
+	if s.DraftShape != nil {
+		o.DraftModel = &engine.DraftModel{Source: engine.Random(s.DraftShape.Config),
+			Name: s.DraftShape.Name, Required: true}
+	}
+	e, err := engine.Open(ctx, engine.Random(s.Shape.Config), o)
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close()
 	result := &SpeculationResult{Shape: s.Shape.Name, Device: e.Info().Device}
+	if s.DraftShape != nil {
+		result.DraftShape = s.DraftShape.Name
+	}
 	prompt := tokens(e, 1, s.Context)
 	if err := s.learn(ctx, e, prompt, d); err != nil {
 		return nil, err
@@ -138,7 +149,7 @@ func (s *Speculation) learn(ctx context.Context, e *engine.Engine, prompt []int3
 	}
 }
 
-// hasBlock reports whether the model has a block that drafts.
+// hasBlock reports whether the model has a block that drafts, or a draft model.
 func (s *Speculation) hasBlock(ctx context.Context, e *engine.Engine, prompt []int32,
 	d *knownDrafts) (bool, error) {
 	d.set(blockDrafts)
@@ -151,7 +162,7 @@ type draftState int
 
 const (
 	noDrafts    draftState = iota
-	blockDrafts            // what the model's block drafts
+	blockDrafts            // what the model's block or the draft model drafts
 	answerDrafts
 )
 

@@ -41,16 +41,24 @@ func TestSpeculation(t *testing.T) {
 	for _, c := range []struct {
 		name, config string
 		free, block  bool
-	}{{"no block", tiny, false, false}, {"a block", withBlock, false, true},
-		{"a block that does not draft", withBlock, true, false}} {
+		draft        string
+	}{{"no block", tiny, false, false, ""}, {"a block", withBlock, false, true, ""},
+		{"a block that does not draft", withBlock, true, false, ""},
+		{"a draft model", withBlock, false, true, tiny}} {
 		t.Run(c.name, func(t *testing.T) {
 			said := 0
 			s := Speculation{Shape: Shape{"x", []byte(c.config)}, Device: engine.DeviceCPU,
 				Threads: 1, Acceptance: []float64{0, 0.5, 1}, Depths: []int{1, 4, MaxDepth},
 				Context: 16, Tokens: 64, Passes: 16, Free: c.free, Say: func(string) { said++ }}
+			if c.draft != "" {
+				s.DraftShape = &Shape{"small", []byte(c.draft)}
+			}
 			r, err := s.Measure(t.Context())
 			if err != nil {
 				t.Fatal(err)
+			}
+			if (r.DraftShape == "small") != (c.draft != "") {
+				t.Errorf("the draft model is %q", r.DraftShape)
 			}
 			if r.Block != c.block || !strings.HasPrefix(r.Device, "CPU") || len(r.Rows) != 12 ||
 				said < 2 {

@@ -20,6 +20,7 @@ import (
 // BenchSpeculate is `headroom bench speculate`.
 type BenchSpeculate struct {
 	Shapes     []string  `arg:"" optional:"" name:"shape" help:"Shapes of public models, or paths of a config.json; see headroom bench speed. Default: qwen3-0.6b, qwen3_5_moe-2b and qwen3_5-27b-8-layers."`
+	DraftModel string    `help:"Shape of a draft model, whose time is included, with the same vocab_size." placeholder:"SHAPE"`
 	Acceptance []float64 `help:"Probabilities that a draft is right if those before it are." default:"0.5,0.7,0.8,0.9"`
 	Depths     []int     `help:"Numbers of drafts in a pass." default:"1,2,3,4,5,6,7,8"`
 	Context    int       `help:"Tokens before the answer." default:"16"`
@@ -84,7 +85,16 @@ func (c *BenchSpeculate) measure(ctx context.Context, t *terminal,
 	if err != nil {
 		return nil, err
 	}
-	s := bench.Speculation{Shape: shape, Device: engine.DeviceCPU, Threads: c.Threads,
+	var draft *bench.Shape
+	if c.DraftModel != "" {
+		d, err := shapeOf(c.DraftModel)
+		if err != nil {
+			return nil, err
+		}
+		draft = &d
+	}
+	s := bench.Speculation{Shape: shape, DraftShape: draft,
+		Device: engine.DeviceCPU, Threads: c.Threads,
 		Acceptance: c.Acceptance, Depths: slices.Sorted(slices.Values(c.Depths)),
 		Context: c.Context, Tokens: c.Tokens, Passes: c.Passes, Free: c.Free,
 		Say: func(what string) { fmt.Fprintln(t.err, what) }}
@@ -94,7 +104,10 @@ func (c *BenchSpeculate) measure(ctx context.Context, t *terminal,
 // print prints a table with a row per depth and two columns per acceptance.
 func (c *BenchSpeculate) print(out io.Writer, r *bench.SpeculationResult) {
 	how := "drafts cost no time"
-	if r.Block {
+	switch {
+	case r.Block && r.DraftShape != "":
+		how = r.DraftShape + " drafts"
+	case r.Block:
 		how = "the model's own block drafts"
 	}
 	fmt.Fprintf(out, "%s, random weights; %s, %d cores, %s; %s\n", r.Shape, runtime.GOARCH,

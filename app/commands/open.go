@@ -31,13 +31,15 @@ import (
 
 // ModelFlags are the flags of every command that runs a model: where it is found and how it runs.
 type ModelFlags struct {
-	Device       string `help:"Device to run on: cpu, metal (a Mac's GPU) or, for development, sim and nv (the Metal kernels, simulated and on an NVIDIA GPU). Default: metal if the GPU passes its self-test, else cpu." enum:",cpu,metal,sim,nv" default:"" placeholder:"DEVICE"`
-	Threads      int    `help:"Compute threads. Default: one per performance core." placeholder:"N"`
-	Context      int    `help:"Context length in tokens. Default: the model's, or as much as fits in memory." placeholder:"TOKENS"`
-	Float32      bool   `name:"float32" help:"Compute activations in float32; several times slower."`
-	NoPrefixes   bool   `name:"no-prefix-cache" help:"Process every prompt from the start, without reusing cached prefixes."`
-	MaxSequences int    `help:"Maximum number of requests that run at once, up to 256. Default: 8." placeholder:"N"`
-	Speculate    string `help:"How tokens are decoded ahead where that is faster: by lookup of what the prompt already says, by the model's own block (mtp), by whichever is faster (auto), or off. No answer depends on it. Default: auto." placeholder:"HOW"`
+	Device         string `help:"Device to run on: cpu, metal (a Mac's GPU) or, for development, sim and nv (the Metal kernels, simulated and on an NVIDIA GPU). Default: metal if the GPU passes its self-test, else cpu." enum:",cpu,metal,sim,nv" default:"" placeholder:"DEVICE"`
+	Threads        int    `help:"Compute threads. Default: one per performance core." placeholder:"N"`
+	Context        int    `help:"Context length in tokens. Default: the model's, or as much as fits in memory." placeholder:"TOKENS"`
+	Float32        bool   `name:"float32" help:"Compute activations in float32; several times slower."`
+	NoPrefixes     bool   `name:"no-prefix-cache" help:"Process every prompt from the start, without reusing cached prefixes."`
+	MaxSequences   int    `help:"Maximum number of requests that run at once, up to 256. Default: 8." placeholder:"N"`
+	Speculate      string `help:"How tokens are decoded ahead where that is faster: by lookup of what the prompt already says, by the model's own block (mtp), by a draft model (draft), by whichever is faster (auto), or off. No answer depends on it. Default: auto." placeholder:"HOW"`
+	DraftModel     string `help:"Smaller model with the same vocabulary, which drafts tokens in place of the model's own block: an ID, a name, an alias or a folder. Default: draftModel in the model's settings, or none." placeholder:"DIR_OR_NAME"`
+	NumDraftTokens int    `help:"Maximum number of tokens that the draft model drafts for a pass, up to 8. Default: as many as are worth their time." placeholder:"N"`
 	KVFlags
 	CacheFlags
 	ModelsDir []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
@@ -65,6 +67,13 @@ func (f *ModelFlags) Validate() error {
 	}
 	if f.MaxPrefillStall < 0 {
 		return fmt.Errorf("--max-prefill-stall is %s, expected 0 or more", f.MaxPrefillStall)
+	}
+	if err := engine.CheckDraftTokens(f.NumDraftTokens); err != nil {
+		return fmt.Errorf("--num-draft-tokens: %w", err)
+	}
+	if f.DraftModel != "" && f.Speculate != "" && f.Speculate != engine.SpeculateAuto &&
+		f.Speculate != engine.SpeculateDraft {
+		return fmt.Errorf("--draft-model needs --speculate auto or draft, got %.80q", f.Speculate)
 	}
 	if f.Speculate != "" {
 		if err := engine.CheckSpeculate(f.Speculate); err != nil {
@@ -101,6 +110,10 @@ func (f *ModelFlags) options(s settings.Settings, id string) engine.Options {
 		ContextTokens: cmp.Or(f.Context, m.ContextTokens), Float32Activations: f.Float32,
 		MaxSequences: cmp.Or(f.MaxSequences, m.MaxSequences), NoPrefixCache: f.NoPrefixes})
 	o.Speculate = cmp.Or(f.Speculate, m.Speculate, engine.SpeculateAuto)
+	if o.DraftModel = f.draftModel(s, id); o.DraftModel != nil && f.DraftModel != "" &&
+		f.Speculate == "" && m.Speculate != engine.SpeculateDraft {
+		o.Speculate = engine.SpeculateAuto // a flag overrides a setting
+	}
 	return f.CacheFlags.or(s.Cache).apply(o)
 }
 
@@ -108,6 +121,7 @@ func (f *ModelFlags) options(s settings.Settings, id string) engine.Options {
 func (f *ModelFlags) givenModel() settings.Model {
 	m := f.KVFlags.model()
 	m.ContextTokens, m.MaxSequences, m.Speculate = f.Context, f.MaxSequences, f.Speculate
+	m.DraftModel, m.NumDraftTokens = f.DraftModel, f.NumDraftTokens
 	return m
 }
 
@@ -168,10 +182,13 @@ func (f *KVFlags) args() []string {
 	return args
 }
 
+// roots returns the folders in which models are looked for.
+func (f *ModelFlags) roots(s settings.Settings) []string {
+	return library.Roots(slices.Concat(f.ModelsDir, s.ModelFolders, []string{s.ImportFolder}))
+}
+
 func (f *ModelFlags) library(s *settings.File) *library.Library {
-	now := s.Get()
-	roots := library.Roots(slices.Concat(f.ModelsDir, now.ModelFolders, []string{now.ImportFolder}))
-	return library.NewPerModel(roots,
+	return library.NewPerModel(f.roots(s.Get()),
 		func(id string) engine.Options { return f.options(s.Get(), id) }, engine.Describe)
 }
 

@@ -24,16 +24,18 @@ import (
 
 // Parity is `headroom parity`.
 type Parity struct {
-	Model        string   `arg:"" optional:"" help:"Model: an ID, a name or a folder. Default: the bundled demo model."`
-	Prompts      string   `help:"File with the prompts: one per line, or JSON lines with \"prompt\". Default: eight that are built in." type:"existingfile" placeholder:"FILE"`
-	Tokens       int      `help:"Maximum length of an answer in tokens." default:"48"`
-	JSON         bool     `name:"json" help:"Print the result as JSON."`
-	Device       string   `help:"Device to check: cpu, metal or, for development, sim and nv. Default: metal if the GPU passes its self-test, else cpu." enum:",cpu,metal,sim,nv" default:"" placeholder:"DEVICE"`
-	Threads      int      `help:"Compute threads. Default: one per performance core." placeholder:"N"`
-	Context      int      `help:"Context length in tokens. Default: the model's, or as much as fits in memory." placeholder:"TOKENS"`
-	MaxSequences int      `help:"Maximum number of requests that run at once. Default: 8." placeholder:"N"`
-	Float32      bool     `name:"float32" help:"Compute activations in float32; several times slower."`
-	ModelsDir    []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
+	Model          string   `arg:"" optional:"" help:"Model: an ID, a name or a folder. Default: the bundled demo model."`
+	Prompts        string   `help:"File with the prompts: one per line, or JSON lines with \"prompt\". Default: eight that are built in." type:"existingfile" placeholder:"FILE"`
+	Tokens         int      `help:"Maximum length of an answer in tokens." default:"48"`
+	JSON           bool     `name:"json" help:"Print the result as JSON."`
+	Device         string   `help:"Device to check: cpu, metal or, for development, sim and nv. Default: metal if the GPU passes its self-test, else cpu." enum:",cpu,metal,sim,nv" default:"" placeholder:"DEVICE"`
+	Threads        int      `help:"Compute threads. Default: one per performance core." placeholder:"N"`
+	Context        int      `help:"Context length in tokens. Default: the model's, or as much as fits in memory." placeholder:"TOKENS"`
+	MaxSequences   int      `help:"Maximum number of requests that run at once. Default: 8." placeholder:"N"`
+	Float32        bool     `name:"float32" help:"Compute activations in float32; several times slower."`
+	ModelsDir      []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
+	DraftModel     string   `help:"Smaller model with the same vocabulary, whose drafts are checked too: an ID, a name, an alias or a folder. Default: draftModel in the model's settings, or none." placeholder:"DIR_OR_NAME"`
+	NumDraftTokens int      `help:"Maximum number of tokens that the draft model drafts for a pass, up to 8. Default: as many as are worth their time." placeholder:"N"`
 	KVFlags
 
 	open func(ctx context.Context, o engine.Options) (*engine.Engine, error) // replaced by tests
@@ -51,7 +53,8 @@ func (c *Parity) Validate() error {
 // modelFlags returns the flags in the form of the other commands that run a model.
 func (c *Parity) modelFlags() ModelFlags {
 	return ModelFlags{Device: c.Device, Threads: c.Threads, Context: c.Context, Float32: c.Float32,
-		MaxSequences: c.MaxSequences, KVFlags: c.KVFlags, ModelsDir: c.ModelsDir}
+		MaxSequences: c.MaxSequences, KVFlags: c.KVFlags, ModelsDir: c.ModelsDir,
+		DraftModel: c.DraftModel, NumDraftTokens: c.NumDraftTokens}
 }
 
 // Run checks the model and prints a table and a verdict. Exit code 1 means that an answer that must

@@ -83,6 +83,8 @@ func CheckModel(m settings.Model) error {
 		return fmt.Errorf("the context is %d tokens, expected 0 or more", m.ContextTokens)
 	case m.MaxSequences < 0 || m.MaxSequences > MaxSequences:
 		return fmt.Errorf("%d requests at once, expected 0 to %d", m.MaxSequences, MaxSequences)
+	case engine.CheckDraftTokens(m.NumDraftTokens) != nil:
+		return engine.CheckDraftTokens(m.NumDraftTokens)
 	case m.IdleUnloadMinutes != nil &&
 		(*m.IdleUnloadMinutes < 0 || *m.IdleUnloadMinutes > settings.MaxIdleMinutes):
 		return fmt.Errorf("%d idle minutes, expected 0 to %d", *m.IdleUnloadMinutes,
@@ -131,7 +133,11 @@ func (a *API) changeModel(id string, m settings.Model) error {
 	if a.modelOptions != nil {
 		trial := a.settings.Get()
 		set(&trial)
-		if err := a.host.CheckModel(id, a.modelOptions(trial, id)); err != nil {
+		o := a.modelOptions(trial, id)
+		if o.DraftModel != nil && m.DraftModel != "" { // whoever names it should hear what is wrong
+			o.DraftModel.Required, o.AvailableBytes = true, 1<<50
+		}
+		if err := a.host.CheckModel(id, o); err != nil {
 			return err
 		}
 	}

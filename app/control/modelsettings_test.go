@@ -37,6 +37,9 @@ func TestModelSettings(t *testing.T) {
 		{"PUT", `{"kvFormat":"f17"}`, 400, settings.Model{ContextTokens: 4096, KVFormat: "q8_0"}},
 		{"PUT", `{"contextTokens":-1}`, 400, settings.Model{ContextTokens: 4096, KVFormat: "q8_0"}},
 		{"PUT", `{"maxSequences":257}`, 400, settings.Model{ContextTokens: 4096, KVFormat: "q8_0"}},
+		{"PUT", `{"numDraftTokens":9}`, 400, settings.Model{ContextTokens: 4096, KVFormat: "q8_0"}},
+		{"PUT", `{"draftModel":"O/S","numDraftTokens":4,"speculate":"draft"}`, 200,
+			settings.Model{DraftModel: "O/S", NumDraftTokens: 4, Speculate: "draft"}},
 		{"PUT", `{"stateFormat":"int8"}`, 200, settings.Model{StateFormat: "int8"}},
 		{"PUT", `{"temperature":0,"topK":20,"templateArguments":{"enable_thinking":false}}`, 200,
 			settings.Model{Temperature: new(0.0), TopK: new(20),
@@ -63,7 +66,8 @@ func TestModelSettings(t *testing.T) {
 	if len(file.Get().Models) != 0 {
 		t.Errorf("empty settings were saved: %v", file.Get().Models)
 	}
-	if got := strings.Join(h.models, ", "); got != "renew O/M, renew O/M, renew O/M, renew O/M" {
+	if got := strings.Join(h.models, ", "); got !=
+		"renew O/M, renew O/M, renew O/M, renew O/M, renew O/M" {
 		t.Errorf("calls: %s", got)
 	}
 }

@@ -12,7 +12,7 @@ type draftMode int
 
 const (
 	auto  draftMode = iota // the engine itself
-	block                  // the model's own block, always
+	block                  // the draft model or the model's own block, always
 	wrong                  // wrongDrafts, of which some are wrong
 )
 

@@ -216,12 +216,14 @@ const (
 	aheadAuto   = "decoded ahead"
 	aheadLookup = "ahead, by lookup"
 	aheadBlock  = "ahead, by the model's block"
+	aheadDraft  = "ahead, by the draft model"
 	aheadWrong  = "ahead, some drafts wrong"
 	aheadCrowd  = "the same, in a crowd"
 )
 
 // ahead answers with drafts: those that the engine proposes by itself, also if it only looks them
-// up, those of the model's own block if it has one, and others of which some are wrong.
+// up, those of the model's own block or of the draft model if there is one, and others of which
+// some are wrong.
 func (c *check) ahead() error {
 	o := c.Engine
 	o.Speculate, o.BlockStore = engine.SpeculateAuto, nil
@@ -232,7 +234,7 @@ func (c *check) ahead() error {
 		if err != nil {
 			return err
 		}
-		if !tried {
+		if tried.DraftTokens == 0 {
 			for _, way := range []string{aheadAuto, aheadLookup, aheadBlock, aheadWrong,
 				aheadCrowd} {
 				c.absent(way, true, "this model has no drafts on this device")
@@ -247,15 +249,7 @@ func (c *check) ahead() error {
 		if err := c.aheadAlone(e, aheadLookup, auto, lookup); err != nil {
 			return err
 		}
-		if tried, err = c.drafted(e, block); err != nil {
-			return err
-		}
-		if tried {
-			err = c.aheadAlone(e, aheadBlock, block, uncached)
-		} else {
-			c.absent(aheadBlock, true, "the model has no block that drafts")
-		}
-		if err == nil {
+		if err = c.aheadByDrafter(e); err == nil {
 			err = c.aheadAlone(e, aheadWrong, wrong, uncached)
 		}
 		if err == nil {
@@ -265,16 +259,37 @@ func (c *check) ahead() error {
 	})
 }
 
-// drafted reports whether an answer with these drafts has any.
-func (c *check) drafted(e *engine.Engine, m draftMode) (bool, error) {
+// aheadByDrafter answers with drafts of the draft model, or else of the model's own block. Without
+// a draft model there is no row for it.
+func (c *check) aheadByDrafter(e *engine.Engine) error {
+	tried, err := c.drafted(e, block)
+	switch {
+	case err != nil:
+		return err
+	case tried.DraftModelTokens > 0:
+		c.absent(aheadBlock, true, "the draft model drafts in its place")
+		return c.aheadAlone(e, aheadDraft, block, uncached)
+	case tried.DraftTokens > 0:
+		err = c.aheadAlone(e, aheadBlock, block, uncached)
+	default:
+		c.absent(aheadBlock, true, "the model has no block that drafts")
+	}
+	if c.Engine.DraftModel != nil {
+		c.absent(aheadDraft, true, "the draft model cannot be used; the log says why")
+	}
+	return err
+}
+
+// drafted returns the usage of an answer with these drafts.
+func (c *check) drafted(e *engine.Engine, m draftMode) (engine.Usage, error) {
 	c.drafts.set(m)
 	for i, p := range c.Prompts {
 		if len(c.plain[i].tokens) > 2 { // the last token of an answer is never computed
 			a, err := c.ask(e, p, uncached)
-			return a.usage.DraftTokens > 0, err
+			return a.usage, err
 		}
 	}
-	return false, nil
+	return engine.Usage{}, nil
 }
 
 func (c *check) aheadAlone(e *engine.Engine, way string, m draftMode, how engine.Request) error {

@@ -66,6 +66,22 @@ func opens(t *testing.T, sources map[int]engine.Source) func(context.Context,
 	}
 }
 
+// TestDraftModel: the drafts of a draft model have a row of their own.
+func TestDraftModel(t *testing.T) {
+	r := run(t, engine.Options{DraftModel: &engine.DraftModel{Source: demoSource(t),
+		Required: true}}, nil)
+	if row := r.row(t, aheadDraft); row.NotTried != "" || row.EqualTokens != row.Tokens ||
+		!strings.Contains(row.Note, "drafts were right") {
+		t.Errorf("%+v", row)
+	}
+	if row := r.row(t, aheadBlock); !strings.Contains(row.NotTried, "in its place") {
+		t.Errorf("%+v", row)
+	}
+	if !r.Equal {
+		t.Errorf("%+v", r)
+	}
+}
+
 func run(t *testing.T, o engine.Options, sources map[int]engine.Source) *Report {
 	t.Helper()
 	o.Device, o.Threads = engine.DeviceCPU, 1

@@ -43,7 +43,11 @@ type Model struct {
 	MaxKVTokens      int    `json:"maxKVTokens,omitempty"`
 	SnapKV           *bool  `json:"snapKV,omitempty"`
 	SnapKVTokens     int    `json:"snapKVTokens,omitempty"`
-	Speculate        string `json:"speculate,omitempty"` // auto, off, lookup or mtp; "": auto
+	// Speculate is auto, off, lookup, mtp or draft; "": auto.
+	Speculate string `json:"speculate,omitempty"`
+	// DraftModel names the model's draft model: an ID, a name, an alias or a folder; "": none.
+	DraftModel     string `json:"draftModel,omitempty"`
+	NumDraftTokens int    `json:"numDraftTokens,omitempty"` // at most; 0: what is worth its time
 	// Aliases are further names by which requests may ask for the model. Case does not count.
 	Aliases []string `json:"aliases,omitempty"`
 

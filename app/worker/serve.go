@@ -189,11 +189,17 @@ func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, 
 				"Please report it with the log.")
 		}
 	}()
-	src, err := source(o.Dir)
+	src, err := sourceIn(o.Dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	options := o.Options.Options
+	if d := o.DraftModel; d != nil {
+		options.DraftModel = &d.DraftModel
+		if options.DraftModel.Source, err = sourceIn(d.Dir); err != nil {
+			return nil, nil, err
+		}
+	}
 	options.History = s.history
 	options.Progress = s.progress()
 	if o.Store != nil {
@@ -211,9 +217,10 @@ func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, 
 	return e, store, err
 }
 
-// source returns the model in a folder; "" means the bundled demo model.
-func source(dir string) (src engine.Source, err error) {
-	if src.Dir = dir; dir == "" {
+// sourceIn returns the model in a folder; "": the bundled demo model.
+func sourceIn(dir string) (src engine.Source, err error) {
+	src.Dir = dir
+	if dir == "" {
 		src.FS, err = fs.Sub(demo.Files, "model")
 	}
 	return src, err

@@ -80,6 +80,15 @@ type opening struct {
 	Options  options
 	Store    *store // nil: none
 	LogLevel int    // a slog.Level: the lowest level to send
+	// DraftModel is engine.Options.DraftModel; nil: none.
+	DraftModel *draftModel
+}
+
+// draftModel is engine.DraftModel with a folder that can be sent. Dir is as in opening.
+type draftModel struct {
+	engine.DraftModel
+	Source *nothing `cbor:",omitempty"` // sent as Dir
+	Dir    string
 }
 
 // options is engine.Options without the fields that cannot be sent. Each field here hides the
@@ -89,6 +98,7 @@ type options struct {
 	OpenMetal  *nothing `cbor:",omitempty"` // refused by Open
 	Times      *nothing `cbor:",omitempty"` // refused by Open
 	Draft      *nothing `cbor:",omitempty"` // refused by Open
+	DraftModel *nothing `cbor:",omitempty"` // sent as opening.DraftModel
 	Progress   *nothing `cbor:",omitempty"` // sent as fromWorker.Progress
 	History    *nothing `cbor:",omitempty"` // sent as Known and Learned
 	BlockStore *nothing `cbor:",omitempty"` // sent as opening.Store

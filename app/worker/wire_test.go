@@ -52,12 +52,16 @@ var replaced = map[string]string{
 	"Options.OpenMetal":  "refused by Open",
 	"Options.Times":      "refused by Open",
 	"Options.Draft":      "refused by Open",
+	"Options.DraftModel": "opening.DraftModel",
+	"DraftModel.Source":  "draftModel.Dir",
 	"Options.Progress":   "fromWorker.Progress",
 	"Options.History":    "toWorker.Known, fromWorker.Learned",
 	"Options.BlockStore": "opening.Store",
 	"options.OpenMetal":  "hides Options.OpenMetal",
 	"options.Times":      "hides Options.Times",
 	"options.Draft":      "hides Options.Draft",
+	"options.DraftModel": "hides Options.DraftModel",
+	"draftModel.Source":  "hides DraftModel.Source",
 	"options.Progress":   "hides Options.Progress",
 	"options.History":    "hides Options.History",
 	"options.BlockStore": "hides Options.BlockStore",
@@ -144,7 +148,9 @@ func TestEveryFieldArrives(t *testing.T) {
 	for name := range replaced {
 		of, field, _ := strings.Cut(name, ".")
 		types := map[string]reflect.Type{"Options": reflect.TypeFor[engine.Options](),
-			"options": reflect.TypeFor[options](), "Event": reflect.TypeFor[engine.Event]()}
+			"options": reflect.TypeFor[options](), "Event": reflect.TypeFor[engine.Event](),
+			"DraftModel": reflect.TypeFor[engine.DraftModel](),
+			"draftModel": reflect.TypeFor[draftModel]()}
 		if _, ok := types[of].FieldByName(field); !ok {
 			t.Errorf("replaced names %s, which does not exist", name)
 		}

@@ -158,7 +158,11 @@ func newOpening(src engine.Source, o engine.Options, log *slog.Logger) *opening 
 			w.Store.Key = key.Bytes()
 		}
 	}
-	o.Progress, o.History, o.BlockStore = nil, nil, nil
+	if d := o.DraftModel; d != nil {
+		w.DraftModel = &draftModel{DraftModel: *d, Dir: d.Source.Dir}
+		w.DraftModel.DraftModel.Source = engine.Source{}
+	}
+	o.Progress, o.History, o.BlockStore, o.DraftModel = nil, nil, nil, nil
 	w.Options.Options = o
 	return w
 }

@@ -85,9 +85,10 @@ func (c *Chain) Try() bool {
 }
 
 // ChainDepth returns how many tokens the drafter should draft for a sequence, up to most, and the
-// speed of the pass with them. rows is how many sequences a step drafts for, this one included. The
-// depth is 0 if drafts are not worth their time.
-func (r *Round) ChainDepth(c *Chain, most, rows int) (depth int, speed float64) {
+// speed of the pass with them. rows is how many sequences a step drafts for, this one included.
+// reading is the time, in seconds, that the drafter first needs for tokens that it has not read.
+// The depth is 0 if drafts are not worth their time.
+func (r *Round) ChainDepth(c *Chain, most, rows int, reading float64) (depth int, speed float64) {
 	if r.Passes.lacksPlain(r.Rows) {
 		return 0, 0
 	}
@@ -95,7 +96,9 @@ func (r *Round) ChainDepth(c *Chain, most, rows int) (depth int, speed float64) 
 	if rows > 1 {
 		step = max(0, step-r.Step(rows-1))
 	}
-	depth, speed = r.further(c, 1, step, 0, most)
+	with := *r
+	with.Steps += reading
+	depth, speed = with.further(c, 1, step, 1, most)
 	if speed <= r.Speed(0, 0, 0)*gain {
 		return 0, 0
 	}

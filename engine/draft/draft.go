@@ -4,7 +4,7 @@
 //
 //	lookup.go   what followed the same tokens earlier in the same sequence
 //	others.go   what followed the same tokens in other conversations
-//	chain.go    what a block of the model drafts (models.Drafter), one token after another
+//	chain.go    what a block of the model (models.Drafter) or a draft model drafts, token by token
 //	depth.go    how many tokens are worth a proposal, from measured times and from earlier hits
 //	share.go    how often a guess was right, where old guesses count less than new ones
 //
@@ -19,17 +19,18 @@ const (
 	WayOff    = "off"    // not at all
 	WayLookup = "lookup" // only by what followed the same tokens
 	WayMTP    = "mtp"    // only by the model's own block
+	WayDraft  = "draft"  // only by a draft model
 )
 
 // CheckWay returns an error unless way is one of these. Callers that take "" for a way that was not
 // given do not check it.
 func CheckWay(way string) error {
 	switch way {
-	case WayAuto, WayOff, WayLookup, WayMTP:
+	case WayAuto, WayOff, WayLookup, WayMTP, WayDraft:
 		return nil
 	}
-	return fmt.Errorf("expected %q, %q, %q or %q, got %.80q", WayAuto, WayOff, WayLookup, WayMTP,
-		way)
+	return fmt.Errorf("expected %q, %q, %q, %q or %q, got %.80q", WayAuto, WayOff, WayLookup,
+		WayMTP, WayDraft, way)
 }
 
 // MaxTokens is the maximum number of tokens in a proposal.

@@ -106,7 +106,7 @@ func (m *machine) generate(n int, all *Chain, passes, steps *Times) (took float6
 	clock := func(seconds float64) float64 { return seconds * math.Exp(m.noise*m.r.NormFloat64()) }
 	for done := 0; done < n; {
 		round := Round{Rows: 1, Passes: passes, Drafter: steps}
-		depth, _ := round.ChainDepth(chain, min(MaxTokens, n-done-1), 1)
+		depth, _ := round.ChainDepth(chain, min(MaxTokens, n-done-1), 1, 0)
 		accepted, right, chance := 0, true, 1.0
 		trial := depth == 0 && all.Try()
 		if depth > 0 {

@@ -1,7 +1,8 @@
 package loop
 
-// Drafts of the model's own block (models.Drafter). It drafts one token of each sequence at a time,
-// between the planning of a pass and its launch. The plan has reserved rows, pages and slots for as
+// Drafts of the model's own block (models.Drafter), or of a draft model (draftmodel.go). Either is
+// called the drafter here. It drafts one token of each sequence at a time, between the planning of
+// a pass and its launch. The plan has reserved rows, pages and slots for as
 // many drafts as may be worth their time. After each draft, its probability decides whether the
 // pass verifies it and whether another one is drafted. What is not needed is given back.
 
@@ -14,14 +15,15 @@ import (
 	"headroom/kernels"
 )
 
-// chains is the state of the loop that concerns the block. The slices are reused.
+// chains is the state of the loop that concerns the drafter. The slices are reused.
 type chains struct {
 	enabled  bool
+	model    *draftModel   // nil: the model's own block drafts
 	all      draft.Chain   // of all requests
-	times    draft.Times   // of steps of the block
+	times    draft.Times   // of steps of the drafter
 	round    draft.Round   // the pass that is being planned
-	drafting int           // sequences of that pass that the block drafts for
-	took     time.Duration // of the block's steps before that pass
+	drafting int           // sequences of that pass that it drafts for
+	took     time.Duration // of its steps before that pass
 
 	active []chain
 	tokens []int32
@@ -29,40 +31,94 @@ type chains struct {
 	from   []int32
 }
 
-// chain is a sequence that the block drafts for.
+// chain is a sequence that the drafter drafts for.
 type chain struct {
 	work   *sched.Work
-	row    int32   // its row in the last step of the block
+	row    int32   // its row in the last step of the drafter
 	count  int     // drafts that the pass will verify, so far
 	chance float64 // the probability that all of them are right
 	trial  bool    // its only draft is compared and not verified
 }
 
-// proposeChain reports whether the block's drafts are expected to make the pass faster than speed.
-// If so, it appends room for them to r.drafts. If not, and speed is 0, the block may draft one
+// way returns the way to decode ahead that is the drafter's.
+func (c *chains) way() string {
+	if c.model != nil {
+		return draft.WayDraft
+	}
+	return draft.WayMTP
+}
+
+// most returns how many tokens may be drafted after known ones, at most most.
+func (c *chains) most(known []int32, most int) int {
+	most = min(most, draft.MaxTokens)
+	if c.model != nil {
+		most = min(most, c.model.Drafts, c.model.ContextTokens-len(known))
+	}
+	return most
+}
+
+// depth returns how many tokens, up to most, are worth drafting after the known tokens of r, and
+// the speed of the pass with them. rows is as in draft.Round.ChainDepth. If a draft model first has
+// to read tokens, unread is their number; -1: it cannot draft for r.
+func (c *chains) depth(r *request, known []int32, most, rows int) (depth, unread int,
+	speed float64) {
+	reading := 0.0
+	if m := c.model; m != nil {
+		if unread = m.unread(r, known); unread < 0 {
+			return 0, unread, 0
+		}
+		reading = m.readingTime(unread, r.usage.CompletionTokens, most, &c.round)
+	}
+	depth, speed = c.round.ChainDepth(&r.chain, c.most(known, most), rows, reading)
+	return depth, unread, speed
+}
+
+// prepareChain reports whether the drafter can draft so many tokens of r before this pass.
+func (l *Loop) prepareChain(r *request, unread, drafts int) bool {
+	return l.drafts.chains.model == nil || l.prepareDraftModel(r, unread, drafts)
+}
+
+// proposeChain reports whether the drafter's drafts are expected to make the pass faster than
+// speed. If so, it appends room for them to r.drafts. If not, and speed is 0, it may draft one
 // token for trial.
 func (l *Loop) proposeChain(r *request, most int, speed float64) bool {
 	c := &l.drafts.chains
 	if !r.chaining || most < 1 {
 		return false
 	}
-	depth, chainSpeed := c.round.ChainDepth(&r.chain, min(most, draft.MaxTokens), c.drafting+1)
+	depth, unread, chainSpeed := c.depth(r, r.seq.Tokens, most, c.drafting+1)
+	if unread < 0 {
+		return false
+	}
 	if depth == 0 {
-		r.chainTry = speed == 0 && (r.chainDue || c.all.Try())
-		r.awaited, r.chainDue = r.chainTry, false
+		l.proposeTrial(r, unread, speed)
 		return false
 	}
 	if chainSpeed <= speed {
 		return false
 	}
+	// A sure drafter goes on beyond what is worth its time on average.
+	room := min(2*depth+1, c.most(r.seq.Tokens, most))
+	if !l.prepareChain(r, unread, room) {
+		r.awaited = r.piece > 0
+		return false
+	}
 	c.all.Used()
 	c.drafting++
 	r.chainDepth = depth
-	room := 2*depth + 1 // a sure drafter goes on beyond what is worth its time on average
-	for range min(room, most, draft.MaxTokens) {
+	for range room {
 		r.drafts = append(r.drafts, 0)
 	}
 	return true
+}
+
+// proposeTrial has the drafter draft one token for trial, if one is due. A draft model may have to
+// read tokens first, and the trial is then due again.
+func (l *Loop) proposeTrial(r *request, unread int, speed float64) {
+	due := speed == 0 && unread <= trialReading && (r.chainDue || l.drafts.chains.all.Try())
+	r.chainTry = due && l.prepareChain(r, unread, 1)
+	r.chainDue = due && !r.chainTry && r.piece > 0
+	r.awaited = r.chainTry || r.chainDue
 }
 
 // draftChains drafts the tokens for which propose has made room in the planned work.
@@ -87,15 +143,23 @@ func (l *Loop) draftChains(work []sched.Work) (err error) {
 			r.chainTry = false
 		}
 	}
-	for step := 0; len(c.active) > 0 && err == nil; step++ {
-		err = l.stepChains(step)
+	step := l.stepBlock
+	if c.model != nil {
+		step = l.stepDraftModel
+	}
+	for n := 0; (n == 0 || len(c.active) > 0) && err == nil; n++ {
+		err = l.stepChains(n, step)
 	}
 	return err
 }
 
-// stepChains drafts one token of each active sequence, and keeps those active that go on.
-func (l *Loop) stepChains(step int) error {
+// stepBlock drafts one token of each active sequence with the model's own block. It returns a
+// function that returns the logits of each.
+func (l *Loop) stepBlock(step int) (row func(i int) []float32, err error) {
 	c := &l.drafts.chains
+	if len(c.active) == 0 {
+		return nil, nil
+	}
 	c.tokens, c.spans, c.from = c.tokens[:0], c.spans[:0], c.from[:0]
 	for i, a := range c.active {
 		q, at := a.work.Seq, a.work.From+step
@@ -103,18 +167,27 @@ func (l *Loop) stepChains(step int) error {
 		c.spans = append(c.spans,
 			kernels.Span{Row: i, Rows: 1, Pos: at, Pages: q.Pages, Slot: q.Slot})
 	}
-	from, began := c.from, time.Now()
+	from := c.from
 	if step == 0 {
 		from = nil
 	}
 	logits, err := l.runner.Draft(c.tokens, c.spans, from)
-	if err != nil {
+	vocab := l.runner.VocabSize()
+	return func(i int) []float32 { return logits[i*vocab:][:vocab] }, err
+}
+
+// stepChains drafts one token of each active sequence, and keeps those active that go on.
+func (l *Loop) stepChains(step int, do func(step int) (func(i int) []float32, error)) error {
+	c := &l.drafts.chains
+	began := time.Now()
+	row, err := do(step)
+	if err != nil || row == nil {
 		return err
 	}
-	vocab, rows := l.runner.VocabSize(), len(c.active)
+	rows := len(c.active)
 	going := c.active[:0]
 	for i, a := range c.active {
-		token, probability := sample.Likeliest(logits[i*vocab:][:vocab])
+		token, probability := sample.Likeliest(row(i))
 		a.row = int32(i)
 		if l.takeDraft(&a, token, probability, rows) {
 			going = append(going, a)
@@ -125,11 +198,15 @@ func (l *Loop) stepChains(step int) error {
 	c.active = going
 	took := time.Since(began)
 	c.took += took
-	c.times.Observe(rows, took.Seconds())
+	if c.model != nil {
+		c.model.observe(&c.times, len(c.tokens), took)
+	} else {
+		c.times.Observe(rows, took.Seconds())
+	}
 	return nil
 }
 
-// takeDraft decides whether the pass verifies a draft, and reports whether the block goes on.
+// takeDraft decides whether the pass verifies a draft, and reports whether the drafter goes on.
 func (l *Loop) takeDraft(a *chain, token int32, probability float64, rows int) bool {
 	c := &l.drafts.chains
 	r := a.work.Seq.Owner.(*request)

@@ -7,8 +7,8 @@ package loop
 // decoding, with every sampler, and in a form.
 //
 // Drafts are proposed before a pass is planned. Those of a lookup are known then. For those of the
-// model's own block (chain.go) only their number is, and the tokens are drafted once they have
-// pages.
+// model's own block or of a draft model (chain.go) only their number is, and the tokens are drafted
+// once they have pages.
 //
 // On a GPU, the next pass is launched before the host knows the last token. A request for which
 // drafts would be worth their time then waits for it: its steps are synchronous, as long as that is
@@ -38,18 +38,19 @@ type requestDrafts struct {
 	drafting bool          // tokens may be drafted
 	lookup   *draft.Lookup // nil: none are looked up
 	hits     draft.Hits    // what is known about lookups
-	chaining bool          // the model's block may draft
-	chain    draft.Chain   // what is known about the block
+	chaining bool          // the model's block or a draft model may draft
+	chain    draft.Chain   // what is known about that
+	draftMemory
 
 	// The drafts of the step that is planned or runs:
 	drafts     []int32   // their tokens
-	chainDepth int       // how many the block is expected to draft; 0: none
-	sureness   []float64 // the probabilities that the block gave them
+	chainDepth int       // how many the drafter is expected to draft; 0: none
+	sureness   []float64 // the probabilities that the drafter gave them
 	awaited    bool      // the host needs the next token before it plans another pass
 	forced     bool      // Config.Draft has decided on them
-	given      bool      // it has named them, and the block only takes its time
+	given      bool      // it has named them, and the drafter only takes its time
 
-	// If chainTry, the block has drafted the token tried with the probability triedSure. It is
+	// If chainTry, the drafter has drafted the token tried with the probability triedSure. It is
 	// compared and not verified.
 	chainTry  bool
 	tried     int32
@@ -61,9 +62,10 @@ type requestDrafts struct {
 // decides.
 type Drafts struct {
 	Tokens []int32
-	// Block is how many tokens the model's own block drafts. The pass verifies these. If there are
-	// Tokens, it verifies as many of them instead, and what the block drafts only takes its time. A
-	// model without such a block ignores it.
+	// Block is how many tokens the model's own block or the draft model drafts. The pass verifies
+	// these. If there are Tokens, it verifies as many of them instead, and what is drafted only
+	// takes its time. A model without either ignores it, and a draft model that has not read the
+	// sequence yet.
 	Block int
 }
 
@@ -81,7 +83,7 @@ func (d *drafts) index(r *request) {
 		}
 		return true
 	}
-	r.drafting, r.chaining = true, d.chains.enabled && allows(draft.WayMTP)
+	r.drafting, r.chaining = true, d.chains.enabled && allows(d.chains.way())
 	r.hits.Before, r.chain.Before = &d.hits, &d.chains.all
 	if allows(draft.WayLookup) {
 		r.lookup = draft.NewLookup(r.Prediction, len(r.Prompt)+min(r.MaxTokens, 4096))
@@ -111,6 +113,9 @@ func (l *Loop) propose() {
 		}
 	}
 	d.chains.drafting = 0
+	if d.chains.model != nil {
+		d.chains.model.begin(l.config.MaxPrefillStall)
+	}
 	for _, r := range l.requests {
 		r.chainDepth, r.chainTry, r.awaited = 0, false, false
 		if !r.drafting || !r.decodes() {
@@ -144,8 +149,8 @@ func (l *Loop) proposeForced(r *request, most int) bool {
 	}
 	r.forced, most = true, max(most, 0)
 	r.drafts = append(r.drafts, f.Tokens...)
-	if f.Block > 0 && r.chaining {
-		most = min(most, f.Block, draft.MaxTokens)
+	if f.Block > 0 && r.chaining && l.prepareForced(r, min(most, f.Block)) {
+		most = l.drafts.chains.most(r.seq.Tokens, min(most, f.Block))
 		r.given, r.chainDepth = len(f.Tokens) > 0, most
 		for !r.given && len(r.drafts) < most {
 			r.drafts = append(r.drafts, 0)
@@ -153,6 +158,20 @@ func (l *Loop) proposeForced(r *request, most int) bool {
 	}
 	r.drafts = r.drafts[:min(len(r.drafts), most)]
 	return true
+}
+
+// prepareForced reports whether the drafter can draft so many tokens before this pass.
+func (l *Loop) prepareForced(r *request, most int) bool {
+	unread := 0
+	if m := l.drafts.chains.model; m != nil {
+		unread = m.unread(r, r.seq.Tokens)
+	}
+	if unread < 0 || most < 1 {
+		return false
+	}
+	prepared := l.prepareChain(r, unread, most)
+	r.awaited = r.awaited || r.piece > 0
+	return prepared
 }
 
 // wouldDraft reports whether drafts would be worth their time if the last token of r were known.
@@ -176,8 +195,8 @@ func (l *Loop) wouldDraft(r *request, known []int32, most int) bool {
 	if !r.chaining {
 		return false
 	}
-	depth, _ := d.chains.round.ChainDepth(&r.chain, min(most, draft.MaxTokens), 1)
-	r.chainDue = depth == 0 && d.chains.all.Try()
+	depth, unread, _ := d.chains.depth(r, known, most, 1)
+	r.chainDue = depth == 0 && unread >= 0 && unread <= trialReading && d.chains.all.Try()
 	return depth > 0 || r.chainDue
 }
 
@@ -209,11 +228,14 @@ func (l *Loop) emitDrafts(r *request, step *step, row int, w sched.Work, now tim
 	defer l.sched.EndDrafts(w)
 	r.usage.DraftTokens += w.Drafts
 	l.counters.DraftTokens += int64(w.Drafts)
+	if r.byDraftModel(l) {
+		r.usage.DraftModelTokens += w.Drafts
+		l.counters.DraftModelTokens += int64(w.Drafts)
+	}
 	for n := 0; ; n++ {
 		if n > 0 {
 			l.sched.Accept(w, n)
-			r.usage.AcceptedTokens++
-			l.counters.AcceptedTokens++
+			l.countAccepted(r)
 		}
 		if err := l.emitToken(r, step, row+n, len(r.seq.Tokens), now); err != nil || r.ended {
 			return err
@@ -229,6 +251,22 @@ func (l *Loop) emitDrafts(r *request, step *step, row int, w sched.Work, now tim
 		if !right {
 			return nil
 		}
+	}
+}
+
+// byDraftModel reports whether the draft model drafted for the step that has run.
+func (r *request) byDraftModel(l *Loop) bool {
+	return l.drafts.chains.model != nil && r.chainDepth > 0
+}
+
+// countAccepted records that the next draft of r was right.
+func (l *Loop) countAccepted(r *request) {
+	r.usage.AcceptedTokens++
+	l.counters.AcceptedTokens++
+	if r.byDraftModel(l) {
+		r.usage.DraftModelAccepted++
+		l.counters.DraftModelAccepted++
+		l.drafts.chains.model.accept(r)
 	}
 }
 

@@ -8,7 +8,8 @@
 //	loop.go         the hot path: schedule, launch, complete
 //	step.go         one forward pass: builds its batch, launches it, waits for it
 //	draft.go        proposes tokens before a step, and accepts those that were right
-//	chain.go        drafts of the model's own block
+//	chain.go        drafts of the model's own block or of a draft model
+//	draftmodel.go   a draft model: what it has read, its pages and slots
 //	form.go         answers of a given form: their masks, and tokens that are forced
 //	token.go        turns the results of a step into tokens, text and events; ends requests
 //	inbox.go        Submit, Cancel and Close, which other goroutines call
@@ -68,6 +69,8 @@ type Config struct {
 	// Draft decides what a pass verifies after the given tokens, whatever it costs. If it returns
 	// nil, or is nil, the loop decides. It is called by the loop and must not block.
 	Draft func(tokens []int32) *Drafts
+	// DraftModel drafts in place of the model's own block; nil: there is none.
+	DraftModel *DraftModel
 	// PreloadBytes limits the memory of the conversations that are read from the Store at the
 	// start; 0: none are read.
 	PreloadBytes int64
@@ -125,7 +128,9 @@ func New(c Config) *Loop {
 		heartbeat: c.Heartbeat, sched: sched.New(c.Sched)}
 	l.throttled.pause = l.sleep
 	l.drafts.enabled = c.Sched.DraftTokens > 0
-	l.drafts.way, l.drafts.chains.enabled = c.Speculate, c.Runner.Drafts()
+	l.drafts.way, l.drafts.chains.model = c.Speculate, newDraftModel(c.DraftModel,
+		c.Runner.VocabSize())
+	l.drafts.chains.enabled = c.Runner.Drafts() || c.DraftModel != nil
 	l.drafts.forced = c.Draft
 	l.published.stats = c.Memory
 	l.stored.init(&c)

@@ -119,6 +119,8 @@ type Usage struct {
 	CompletionTokens int // generated so far, the end token included
 	// DraftTokens were proposed, and AcceptedTokens of them were what the model chose.
 	DraftTokens, AcceptedTokens int
+	// Of these, DraftModelTokens and DraftModelAccepted are those of the draft model.
+	DraftModelTokens, DraftModelAccepted int
 }
 
 // Timing holds the durations of the phases of a request. A phase that was not reached is 0.

@@ -198,6 +198,8 @@ func (g *requestLog) forget(tokens []int32) {
 //	prefill, ttft             time from the first pass, or from Submit, to the first token
 //	decode_tps                decoding speed
 //	drafts, accepted          tokens that were proposed, and those that were what the model chose
+//	model_drafts, model_accepted
+//	                          of these, those of the draft model
 //	block_hits, block_writes  blocks read from and written to the cache on disk
 //	first_difference          position at which the prompt diverges from the history; -1: no
 //	                          sequence in the history begins with the same token
@@ -220,6 +222,8 @@ func (f *Finished) log() {
 		number("decode_tps", f.Timing.DecodeTokensPerSecond()),
 		slog.Int("drafts", f.Usage.DraftTokens),
 		slog.Int("accepted", f.Usage.AcceptedTokens),
+		slog.Int("model_drafts", f.Usage.DraftModelTokens),
+		slog.Int("model_accepted", f.Usage.DraftModelAccepted),
 		slog.Int("block_hits", f.BlockHits),
 		slog.Int("block_writes", f.BlockWrites),
 		slog.Int("first_difference", f.Report.Break),

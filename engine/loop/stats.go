@@ -18,6 +18,8 @@ type Stats struct {
 	PromptTokens, CachedTokens, GeneratedTokens, FinishedRequests int64
 	// Of the DraftTokens that were proposed, AcceptedTokens were what the model chose.
 	DraftTokens, AcceptedTokens int64
+	// Of these, DraftModelTokens and DraftModelAccepted are those of the draft model.
+	DraftModelTokens, DraftModelAccepted int64
 	// Preemptions counts how often a request gave up its KV pages to others and was computed again.
 	Preemptions int64
 	// Average speeds over about the last two seconds; 0 when idle.
@@ -42,6 +44,7 @@ type RequestStats struct {
 type counters struct {
 	PromptTokens, CachedTokens, GeneratedTokens, FinishedRequests int64
 	DraftTokens, AcceptedTokens                                   int64
+	DraftModelTokens, DraftModelAccepted                          int64
 	speed                                                         speedometer
 }
 
@@ -137,6 +140,7 @@ func (l *Loop) publishStats() {
 	s.PromptTokens, s.CachedTokens = c.PromptTokens, c.CachedTokens
 	s.GeneratedTokens, s.FinishedRequests = c.GeneratedTokens, c.FinishedRequests
 	s.DraftTokens, s.AcceptedTokens = c.DraftTokens, c.AcceptedTokens
+	s.DraftModelTokens, s.DraftModelAccepted = c.DraftModelTokens, c.DraftModelAccepted
 	l.published.speed = c.speed
 	s.Requests = s.Requests[:0]
 	for _, r := range l.requests {

@@ -1,6 +1,8 @@
 package loop
 
 import (
+	"cmp"
+	"errors"
 	"time"
 
 	"headroom/engine/runner"
@@ -17,10 +19,18 @@ func (l *Loop) CheckIdle() error {
 			go l.runOnLoop(check) // try again, until the pending reads and writes have ended
 			return
 		}
-		answer <- l.sched.CheckIdle()
+		answer <- cmp.Or(l.sched.CheckIdle(), l.drafts.chains.model.checkIdle())
 	}
 	l.runOnLoop(check)
 	return <-answer
+}
+
+// checkIdle returns an error unless all memory of the draft model is free. m may be nil.
+func (m *draftModel) checkIdle() error {
+	if m != nil && (m.pool.Used().Total() > 0 || len(m.slots) != m.Slots) {
+		return errors.New("loop: memory of the draft model is in use")
+	}
+	return nil
 }
 
 // ReplaceRunner replaces the runner with one of the same size. No request may be in flight. It is

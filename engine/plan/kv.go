@@ -45,9 +45,9 @@ func (p *Plan) sizeKV() {
 	}
 	p.sizeStarts(start, half)
 	affordable := 1 << 40 // tokens after the start
-	if p.PageSizes.Rest > 0 {
+	if perPage := p.PageSizes.Rest + p.draftPageBytes(); perPage > 0 {
 		free := max(half-p.Pages.Bytes(p.PageSizes), 0)
-		affordable = int(free/p.PageSizes.Rest) * cache.PageTokens
+		affordable = int(free/perPage) * cache.PageTokens
 	}
 	affordable = min(affordable, p.pagesWithin()*cache.PageTokens)
 	if p.requestedTokens <= 0 {

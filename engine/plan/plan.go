@@ -7,12 +7,14 @@
 //
 //	plan.go       Plan: the model's shapes, its needed memory, and whether that fits
 //	kv.go         chooses how many KV pages and kept states there are
+//	draftmodel.go the memory of a model that drafts for this one
 //	vectors.go    what differs for a model that computes vectors
 //	buffers.go    fits caches and activations into the GPU's buffers
 //	cachecost.go  the cache memory for a config.json alone, without a tokenizer or weights
 package plan
 
 import (
+	"cmp"
 	"fmt"
 
 	"headroom/engine/cache"
@@ -36,20 +38,22 @@ const (
 
 // Options configure a plan. The zero value suits most models.
 type Options struct {
-	KVFormat       cache.FormatOptions
-	StateFormat    string // format of recurrent states; see cache.ParseStateFormat
-	MaxKVTokens    int    // maximum number of tokens that an attention layer keeps; 0: all
-	ContextTokens  int    // longest sequence; 0: as long as the model and memory allow
-	MaxSequences   int    // sequences that run at once; 0: 8
-	ChunkTokens    int    // maximum number of prompt tokens in one pass; 0: 512, for vectors 1,024
-	KeptStates     int    // recurrent states kept for later prompts; 0: as memory allows
-	NoPrefixCache  bool   // disables the prefix cache
-	DraftTokens    int    // proposed tokens that a pass verifies; 0: none
-	SelectTokens   int    // positions that SnapKV selects, which have a second copy; 0: none
-	SelectFrom     int    // length of the shortest prompt for which it does
-	NoDrafter      bool   // leave out the model's block that drafts
-	AvailableBytes int64  // memory that the model may use; 0: ask the system
-	LongestBuffer  int    // bytes of the device's longest buffer; 0: no limit
+	KVFormat      cache.FormatOptions
+	StateFormat   string // format of recurrent states; see cache.ParseStateFormat
+	MaxKVTokens   int    // maximum number of tokens that an attention layer keeps; 0: all
+	ContextTokens int    // longest sequence; 0: as long as the model and memory allow
+	MaxSequences  int    // sequences that run at once; 0: 8
+	ChunkTokens   int    // maximum number of prompt tokens in one pass; 0: 512, for vectors 1,024
+	KeptStates    int    // recurrent states kept for later prompts; 0: as memory allows
+	NoPrefixCache bool   // disables the prefix cache
+	DraftTokens   int    // proposed tokens that a pass verifies; 0: none
+	SelectTokens  int    // positions that SnapKV selects, which have a second copy; 0: none
+	SelectFrom    int    // length of the shortest prompt for which it does
+	NoDrafter     bool   // leave out the model's block that drafts
+	// DraftModel drafts in place of the model's own block; nil: there is none.
+	DraftModel     *DraftModel
+	AvailableBytes int64 // memory that the model may use; 0: ask the system
+	LongestBuffer  int   // bytes of the device's longest buffer; 0: no limit
 }
 
 func (o *Options) setDefaults() {
@@ -65,6 +69,9 @@ func (o *Options) setDefaults() {
 func (o Options) Check() error { return (&Plan{Options: o}).parseFormats() }
 
 // Need is the memory that a model needs, by purpose. It is known before the model is loaded.
+//
+// The figures include a draft model: its weights in WeightsBytes, its activations in ScratchBytes,
+// and its pages, states and rings in StateBytes.
 type Need struct {
 	// WeightsBytes counts the tensors in the mapped files that kernels read, and the copies of all
 	// others. The system can drop the pages of a tensor that has been copied, because a GPU gets
@@ -127,9 +134,14 @@ type Plan struct {
 	DraftSlots  int      // slots for the states before drafts
 	// DrafterError is why the model's block that drafts cannot be used; nil: nothing is wrong.
 	DrafterError error
+	// Draft is the plan of the draft model; nil: there is none. DraftModelError is why a draft
+	// model that is not required cannot be used.
+	Draft           *Plan
+	DraftModelError error
 
-	requestedTokens int // Options.ContextTokens as requested
-	largestBytes    int // of an activation
+	draftCacheBytes int64 // of Need.StateBytes
+	requestedTokens int   // Options.ContextTokens as requested
+	largestBytes    int   // of an activation
 }
 
 // Architectures returns the values of model_type in config.json of supported language models,
@@ -167,6 +179,9 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.planDraftModel(); err != nil {
+		return withoutDraftModel(src, o, err)
+	}
 	d := kernels.NewDryRun()
 	w, err := checkpoint.Open(src, p.Config, d)
 	if err != nil {
@@ -202,6 +217,17 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	p.Unread, p.CopiedBytes = w.Unread(), d.AllocatedBytes
 	p.measure(m, w, w.MappedBytes()+d.AllocatedBytes)
 	p.Description.HasChatTemplate = hasTemplate
+	if m.Spec().Vectors != nil {
+		p.Draft = nil // a draft model of all models is not for this one
+	} else if o.DraftModel != nil && p.DraftTokens == 0 && o.DraftTokens > 0 {
+		return withoutDraftModel(src, o, RefuseDraftModel("the large model cannot decode ahead, "+
+			"because it has recurrent states and a limited KV cache"))
+	}
+	if p.Draft != nil {
+		if err := cmp.Or(p.Check(), p.Draft.CheckBuffers()); err != nil {
+			return withoutDraftModel(src, o, err)
+		}
+	}
 	if p.DraftTokens > 0 && p.Check() != nil { // decoding ahead is not worth a refusal
 		o.DraftTokens = 0
 		return New(src, o)
@@ -212,7 +238,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 // loadsDrafter reports whether the model is loaded with its block that drafts, if it has one. A
 // limited KV cache consists of rings, which the block cannot use.
 func (p *Plan) loadsDrafter() bool {
-	return p.DraftTokens > 0 && !p.NoDrafter && p.MaxKVTokens == 0
+	return p.DraftTokens > 0 && !p.NoDrafter && p.MaxKVTokens == 0 && p.Draft == nil
 }
 
 // Load builds the model that was planned. Errors are Problems.
@@ -294,7 +320,9 @@ func (p *Plan) measure(m models.Model, w *checkpoint.Weights, weights int64) {
 			d.Dimensions, d.Normalized = v.Size, v.Normalize
 		}
 	}
+	p.reserveDraftModel()
 	p.sizeKV()
+	p.sizeDraftPages()
 	d.Need.KVBytes, d.PlannedTokens = p.Pages.Bytes(p.PageSizes), p.ContextTokens
 	p.Runner.Pages, p.Runner.StartPages = p.Pages.Total(), p.Pages.Start
 }
@@ -319,10 +347,11 @@ func (p *Plan) suggestion(available int64) string {
 	n := p.Description.Need
 	need := n.TotalBytes()
 	sequences := int64(p.MaxSequences)
-	if fewer := need - n.StateBytes*(sequences-1)/sequences; sequences > 1 && fewer <= available {
+	states := n.StateBytes - p.draftCacheBytes
+	if fewer := need - states*(sequences-1)/sequences; sequences > 1 && fewer <= available {
 		return fmt.Sprintf(
 			"Allow fewer requests at once: the recurrent states of %d sequences take %s.",
-			sequences, gb(n.StateBytes))
+			sequences, gb(states))
 	}
 	starts := prefix.Amount{Start: p.Pages.Start}.Bytes(p.PageSizes)
 	rest, perToken := available-(need-n.KVBytes)-starts, p.Description.KVBytesPerToken

@@ -26,9 +26,11 @@ type metrics struct {
 	generationTokens prometheus.Counter
 	draftTokens      prometheus.Counter
 	acceptedTokens   prometheus.Counter
-	reasoningTokens  prometheus.Counter
-	firstToken       prometheus.Histogram
-	perToken         prometheus.Histogram
+	// Of these two, those of draft models.
+	draftModelTokens, draftModelAccepted prometheus.Counter
+	reasoningTokens                      prometheus.Counter
+	firstToken                           prometheus.Histogram
+	perToken                             prometheus.Histogram
 }
 
 func newMetrics(models Models) *metrics {
@@ -49,6 +51,10 @@ func newMetrics(models Models) *metrics {
 			"Tokens that were proposed and verified."),
 		acceptedTokens: counter("headroom_spec_decode_num_accepted_tokens_total",
 			"Proposed tokens that were what the model chose."),
+		draftModelTokens: counter("headroom_spec_decode_draft_model_num_draft_tokens_total",
+			"Of the proposed tokens, those of draft models."),
+		draftModelAccepted: counter("headroom_spec_decode_draft_model_num_accepted_tokens_total",
+			"Of the accepted tokens, those of draft models."),
 		reasoningTokens: counter("headroom_reasoning_tokens_total",
 			"Generated tokens that were reasoning."),
 		// 10 ms to 11 min: from a cached prompt on a small model to a long one on a slow machine.
@@ -63,7 +69,8 @@ func newMetrics(models Models) *metrics {
 				Buckets: prometheus.ExponentialBuckets(0.001, 2, 12)}),
 	}
 	m.registry.MustRegister(m.requests, m.promptTokens, m.prefixCacheHits, m.generationTokens,
-		m.draftTokens, m.acceptedTokens, m.reasoningTokens, m.firstToken, m.perToken,
+		m.draftTokens, m.acceptedTokens, m.draftModelTokens, m.draftModelAccepted,
+		m.reasoningTokens, m.firstToken, m.perToken,
 		engineCollector{models},
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -85,6 +92,8 @@ func (m *metrics) generation(u engine.Usage, reasoningTokens int, t engine.Timin
 	m.generationTokens.Add(float64(u.CompletionTokens))
 	m.draftTokens.Add(float64(u.DraftTokens))
 	m.acceptedTokens.Add(float64(u.AcceptedTokens))
+	m.draftModelTokens.Add(float64(u.DraftModelTokens))
+	m.draftModelAccepted.Add(float64(u.DraftModelAccepted))
 	m.reasoningTokens.Add(float64(reasoningTokens))
 	if t.FirstToken > 0 {
 		m.firstToken.Observe(t.FirstToken.Seconds())

@@ -47,7 +47,8 @@ func TestRequestReachesTheEngine(t *testing.T) {
 func TestSpeculation(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) {
 		s.put(engine.Event{Type: engine.Done, Finish: engine.FinishStop,
-			Usage: engine.Usage{CompletionTokens: 9, DraftTokens: 7, AcceptedTokens: 5}})
+			Usage: engine.Usage{CompletionTokens: 9, DraftTokens: 7, AcceptedTokens: 5,
+				DraftModelTokens: 4, DraftModelAccepted: 3}})
 	})
 	s := start(t, e, server.Options{})
 	for _, route := range []struct{ path, input string }{
@@ -63,8 +64,8 @@ func TestSpeculation(t *testing.T) {
 			{``, 200, "", `"accepted_prediction_tokens":5,"rejected_prediction_tokens":2}`},
 			{`,"speculation":"auto"`, 200, "auto", ""}, {`,"speculation":null`, 200, "", ""},
 			{`,"speculation":"off"`, 200, "off", ""}, {`,"speculation":"mtp"`, 200, "mtp", ""},
-			{`,"speculation":"on"`, 400, "", `\"lookup\" or \"mtp\", got \"on\"`},
-			{`,"speculation":""`, 400, "", `\"mtp\", got \"\"`},
+			{`,"speculation":"on"`, 400, "", `\"mtp\" or \"draft\", got \"on\"`},
+			{`,"speculation":""`, 400, "", `\"draft\", got \"\"`},
 			{`,"speculation":true`, 400, "", `speculation: expected a string, got a boolean`},
 		} {
 			status, _, answer := post(t, s.URL+route.path, "{"+route.input+c.body+"}")
@@ -82,7 +83,9 @@ func TestSpeculation(t *testing.T) {
 	}
 	_, _, text := do(t, http.MethodGet, s.URL+"/metrics", "")
 	for _, line := range []string{"headroom_spec_decode_num_draft_tokens_total 70",
-		"headroom_spec_decode_num_accepted_tokens_total 50"} { // 10 answers
+		"headroom_spec_decode_num_accepted_tokens_total 50",
+		"headroom_spec_decode_draft_model_num_draft_tokens_total 40",
+		"headroom_spec_decode_draft_model_num_accepted_tokens_total 30"} { // 10 answers
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("/metrics has no line %q", line)
 		}

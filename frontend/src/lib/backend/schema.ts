@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: a2644d7a993b4cff6bb6ff808e689e80d6af2896461a76b8158ea10c7aff25d0
+// SHA-256 of openapi.json: 3f3f31fd224bda0fb8a13a00921b40e1493095522d56a158c35e68b435456fde
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -671,6 +671,7 @@ export interface PowerMeasure {
 export interface SettingsModel {
   aliases?: string[];
   contextTokens?: number;
+  draftModel?: string;
   frequencyPenalty?: number;
   idleUnloadMinutes?: number;
   kvBits?: string;
@@ -683,6 +684,7 @@ export interface SettingsModel {
   maxSequences?: number;
   maxTokens?: number;
   minP?: number;
+  numDraftTokens?: number;
   pinned?: boolean;
   presencePenalty?: number;
   repetitionPenalty?: number;

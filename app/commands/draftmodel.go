@@ -1,0 +1,70 @@
+package commands
+
+// The draft model of a model. A flag or a setting names it, by a folder or as models are named.
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"headroom/app/library"
+	"headroom/app/settings"
+	"headroom/engine"
+)
+
+// draftModel returns the draft model of a model: that of the flag, which is required, or else that
+// of the model's settings; nil: there is none.
+func (f *ModelFlags) draftModel(s settings.Settings, id string) *engine.DraftModel {
+	m := s.ForModel(id)
+	name := cmp.Or(f.DraftModel, m.DraftModel)
+	if name == "" {
+		return nil
+	}
+	return &engine.DraftModel{Source: foundModels.find(f.roots(s), name, aliases(s)), Name: name,
+		Required: f.DraftModel != "", Tokens: cmp.Or(f.NumDraftTokens, m.NumDraftTokens)}
+}
+
+// foundModels remembers where models are, for a moment: options are asked for often, and each time
+// the folders would be searched.
+var foundModels modelPlaces
+
+const placeStays = 10 * time.Second
+
+// modelPlaces remembers the places of models by the folders to search and the name.
+type modelPlaces struct {
+	mu    sync.Mutex
+	known map[string]modelPlace
+}
+
+type modelPlace struct {
+	source engine.Source
+	at     time.Time
+}
+
+// find returns the model of a name or in a folder. If there is none, the source is a folder of that
+// name, and opening it says so.
+func (p *modelPlaces) find(roots []string, name string,
+	aliases func(id string) []string) engine.Source {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := strings.Join(append(slices.Clone(roots), name), "\x00")
+	if place, ok := p.known[key]; ok && time.Since(place.at) < placeStays {
+		return place.source
+	}
+	// The models are not described: that would ask for their options, and so come here again.
+	l := library.New(roots, engine.Options{},
+		func(engine.Source, engine.Options) (engine.Description, error) {
+			return engine.Description{}, nil
+		})
+	source := engine.Source{Dir: name}
+	if m, err := l.ResolveNamed(name, aliases); err == nil {
+		source = m.Source
+	}
+	if p.known == nil {
+		p.known = map[string]modelPlace{}
+	}
+	p.known[key] = modelPlace{source, time.Now()}
+	return source
+}

@@ -1,0 +1,269 @@
+package loop
+
+// A draft model: a smaller model with the same vocabulary, which drafts in place of the model's own
+// block (chain.go). It runs on the same device, between passes, and has memory of its own: pages
+// and slots for the sequences that it drafts for. It has no prefix cache, so it reads every prompt
+// from the beginning.
+//
+// It reads what it has not read yet in pieces, before it drafts. A piece is short, so that other
+// sequences do not wait. Its time counts: a sequence is read only if its drafts are expected to
+// save more time than that takes. How long an answer will be is not known. It is expected to go on
+// for as long as it already has.
+//
+// What it wrote for a wrong draft is overwritten, like the model's own. A recurrent state cannot go
+// back. Such a draft model drafts in a copy of the state, and later reads the tokens that were
+// right.
+
+import (
+	"slices"
+	"time"
+
+	"headroom/engine/cache"
+	"headroom/engine/draft"
+	"headroom/engine/prefix"
+	"headroom/engine/runner"
+	"headroom/kernels"
+)
+
+// DraftModel is a smaller model that drafts for that of a loop. Runner, Tokens and ContextTokens
+// are required.
+type DraftModel struct {
+	Runner *runner.Runner
+	Name   string // in logs
+	// Tokens is how many tokens, the first ones, its vocabulary has in common with the model's.
+	Tokens        int
+	ContextTokens int // longest sequence
+	Pages         int // of the Runner
+	// Slots is how many sequences it drafts for at once. If it has recurrent States, the Runner has
+	// twice as many slots, for copies.
+	Slots  int
+	States bool
+	// PieceTokens is the maximum number of tokens that it reads before a pass. The Runner has room
+	// for Slots tokens more. 0: 256.
+	PieceTokens int
+	Drafts      int // maximum number of drafts in a pass; 0: draft.MaxTokens
+}
+
+const (
+	// leastPiece bounds a piece from below where reading is slow.
+	leastPiece = 64
+	// trialReading is the maximum number of tokens that are read for a trial.
+	trialReading = 1024
+	// assumedReading is the assumed duration of reading a token, in steps of the draft model.
+	assumedReading = 0.25
+	// manyRows tells a pass that reads from one that drafts.
+	manyRows = 16
+	// drafterYield is about how many tokens a pass with drafts yields.
+	drafterYield = 2
+)
+
+// draftModel is a DraftModel with its state in the loop.
+type draftModel struct {
+	DraftModel
+	pool    *prefix.Pool
+	vocab   int     // of the large model
+	slots   []int32 // free
+	reading float64 // seconds to read a token; 0: not measured
+	left    int     // tokens that may still be read before this pass
+
+	logitRows []int32 // memory of step
+}
+
+// draftMemory is what a draft model keeps of a sequence. The zero value is that of an unknown one.
+type draftMemory struct {
+	held  bool // slot is the sequence's
+	slot  int32
+	pages []int32
+	read  int // it has read the first tokens, of which all are true
+	wrote int // it has also read drafts after these, up to here
+	piece int // tokens that it reads before this pass, without drafting
+}
+
+// newDraftModel returns nil for nil.
+func newDraftModel(d *DraftModel, vocab int) *draftModel {
+	if d == nil {
+		return nil
+	}
+	m := &draftModel{DraftModel: *d, vocab: vocab, pool: prefix.NewPool(d.Pages, prefix.Start{})}
+	if m.PieceTokens <= 0 {
+		m.PieceTokens = 256
+	}
+	if m.Drafts <= 0 {
+		m.Drafts = draft.MaxTokens
+	}
+	for i := m.Slots - 1; i >= 0; i-- {
+		m.slots = append(m.slots, int32(i))
+	}
+	return m
+}
+
+// begin begins the planning of a pass. A piece takes at most half of stall.
+func (m *draftModel) begin(stall time.Duration) {
+	m.left = m.PieceTokens
+	if m.reading > 0 {
+		m.left = max(leastPiece, min(m.left, int(stall.Seconds()/2/m.reading)))
+		m.left = min(m.left, m.PieceTokens)
+	}
+}
+
+// unread returns how many tokens it has to read before the last known one. known are the tokens of
+// the sequence. It is -1 if the draft model cannot draft for it.
+func (m *draftModel) unread(r *request, known []int32) int {
+	if len(known) >= m.ContextTokens {
+		return -1
+	}
+	read := min(r.draftMemory.read, len(known)-1)
+	if m.Tokens < m.vocab && slices.ContainsFunc(known[read:],
+		func(t int32) bool { return int(t) >= m.Tokens }) {
+		return -1
+	}
+	return len(known) - 1 - read
+}
+
+// readingTime returns the expected time to read so many tokens, as far as it counts for one pass of
+// an answer that has so many tokens, and may get so many more.
+func (m *draftModel) readingTime(unread, answer, most int, round *draft.Round) float64 {
+	perToken := m.reading
+	if perToken == 0 {
+		perToken = assumedReading * round.Step(1)
+	}
+	return float64(unread) * perToken / max(1, float64(min(answer, most))/drafterYield)
+}
+
+// prepareDraftModel reserves memory for the known tokens of a request and drafts. It reports
+// whether the draft model can draft before this pass. If not, it reads a piece instead, if memory
+// allows.
+func (l *Loop) prepareDraftModel(r *request, unread, drafts int) bool {
+	m, d := l.drafts.chains.model, &r.draftMemory
+	if m.left < 1 || !l.reserve(r, len(r.seq.Tokens)+drafts) {
+		return false
+	}
+	d.read = len(r.seq.Tokens) - 1 - unread
+	if unread > m.left {
+		d.piece, m.left = m.left, 0
+		return false
+	}
+	m.left -= unread
+	return true
+}
+
+// reserve gives a request a slot of the draft model and pages for so many tokens, if need be those
+// of a request that waits. It reports whether there were enough.
+func (l *Loop) reserve(r *request, tokens int) bool {
+	m, d := l.drafts.chains.model, &r.draftMemory
+	need := (tokens + cache.PageTokens - 1) / cache.PageTokens
+	for _, other := range l.requests {
+		if (d.held || len(m.slots) > 0) && m.pool.Free().Rest >= need-len(d.pages) {
+			break
+		}
+		if other != r && other.seq.Slot < 0 {
+			m.release(other)
+		}
+	}
+	if !d.held && len(m.slots) == 0 || m.pool.Free().Rest < need-len(d.pages) {
+		return false
+	}
+	if !d.held {
+		d.held, d.slot = true, m.slots[len(m.slots)-1]
+		m.slots = m.slots[:len(m.slots)-1]
+	}
+	for len(d.pages) < need {
+		d.pages = append(d.pages, m.pool.Alloc(len(d.pages)))
+	}
+	return true
+}
+
+// release frees what the draft model keeps of a request.
+func (m *draftModel) release(r *request) {
+	d := &r.draftMemory
+	for _, p := range d.pages {
+		m.pool.Unref(p)
+	}
+	if d.held {
+		m.slots = append(m.slots, d.slot)
+	}
+	*d = draftMemory{pages: d.pages[:0]}
+}
+
+// gatherPieces adds the pieces that are read before a pass, without drafting.
+func (l *Loop) gatherPieces() {
+	c := &l.drafts.chains
+	for _, r := range l.requests {
+		d := &r.draftMemory
+		if d.piece == 0 {
+			continue
+		}
+		c.addSpan(d, r.seq.Tokens[d.read:][:d.piece], d.read)
+		d.read, d.piece = d.read+d.piece, 0
+		d.wrote = d.read
+	}
+}
+
+// addSpan adds tokens of a sequence, from a position on, to the draft model's next step.
+func (c *chains) addSpan(d *draftMemory, tokens []int32, position int) {
+	c.spans = append(c.spans, kernels.Span{Row: len(c.tokens), Rows: len(tokens), Pos: position,
+		Pages: d.pages, Slot: d.slot, Prefill: len(tokens) - 1})
+	c.tokens = append(c.tokens, tokens...)
+}
+
+// stepDraftModel drafts one token of each active sequence. It returns a function that returns the
+// logits of each, for the common vocabulary. At step 0 it also reads what it has not read yet, and
+// pieces. nil: there was nothing to do.
+func (l *Loop) stepDraftModel(step int) (row func(i int) []float32, err error) {
+	c, m := &l.drafts.chains, l.drafts.chains.model
+	c.tokens, c.spans, m.logitRows = c.tokens[:0], c.spans[:0], m.logitRows[:0]
+	for _, a := range c.active {
+		q, d := a.work.Seq, &a.work.Seq.Owner.(*request).draftMemory
+		from, to := a.work.From+step, a.work.From+step+1
+		if step == 0 {
+			from = d.read
+		}
+		c.addSpan(d, q.Tokens[from:to], from)
+		if s := &c.spans[len(c.spans)-1]; step > 0 && m.States {
+			s.Slot += int32(m.Slots)
+		}
+		m.logitRows = append(m.logitRows, int32(len(c.tokens)-1))
+		if d.wrote = to; step == 0 {
+			d.read = to
+		}
+	}
+	if step == 0 {
+		l.gatherPieces()
+	}
+	if len(c.tokens) == 0 {
+		return nil, nil
+	}
+	logits, err := m.Runner.Step(c.tokens, c.spans, m.logitRows)
+	if err != nil {
+		return nil, err
+	}
+	if step == 0 && m.States {
+		for _, a := range c.active {
+			slot := a.work.Seq.Owner.(*request).draftMemory.slot
+			m.Runner.CopyState(slot, slot+int32(m.Slots))
+		}
+	}
+	vocab := m.Runner.VocabSize()
+	return func(i int) []float32 { return logits[i*vocab:][:m.Tokens] }, nil
+}
+
+// observe records the duration of a step with so many rows.
+func (m *draftModel) observe(times *draft.Times, rows int, took time.Duration) {
+	if rows <= manyRows {
+		times.Observe(rows, took.Seconds())
+		return
+	}
+	perToken := took.Seconds() / float64(rows)
+	if m.reading == 0 {
+		m.reading = perToken
+	}
+	m.reading += (perToken - m.reading) / 4
+}
+
+// accept records that the n-th draft of a pass was right: what the draft model wrote for it stays.
+func (m *draftModel) accept(r *request) {
+	d := &r.draftMemory
+	if !m.States {
+		d.read = min(d.read+1, d.wrote)
+	}
+}

@@ -1,0 +1,114 @@
+package loop
+
+import (
+	"testing"
+	"time"
+
+	"headroom/engine/draft"
+	"headroom/engine/prefix"
+	"headroom/engine/sched"
+)
+
+// TestDraftModelAccept: after drafts, the draft model has read the last token and the drafts that
+// were right, as far as it has computed them. With a recurrent state it has read the last token.
+func TestDraftModelAccept(t *testing.T) {
+	for _, c := range []struct {
+		states      bool
+		right, want int
+	}{{false, 0, 11}, {false, 2, 13}, {false, 3, 14}, {false, 4, 14}, {true, 0, 11},
+		{true, 4, 11}} {
+		m := &draftModel{DraftModel: DraftModel{States: c.states}}
+		// Token 10 was the last one. Of the 4 drafts after it, the last one was not computed.
+		r := &request{requestDrafts: requestDrafts{draftMemory: draftMemory{read: 11, wrote: 14}}}
+		for range c.right {
+			m.accept(r)
+		}
+		if r.read != c.want {
+			t.Errorf("states %t, %d right: %d tokens read, expected %d", c.states, c.right, r.read,
+				c.want)
+		}
+	}
+}
+
+// TestDraftModelReserve: a request gets memory that is free, or that of one that waits, and never
+// that of a running one.
+func TestDraftModelReserve(t *testing.T) {
+	running, waiting, other := &request{}, &request{}, &request{}
+	waiting.seq.Slot = -1
+	l := &Loop{requests: []*request{running, waiting, other}}
+	m := &draftModel{pool: prefix.NewPool(4, prefix.Start{}), slots: []int32{2, 1, 0}}
+	m.Slots, l.drafts.chains.model = 3, m
+	waiting.read = 32
+	for i, c := range []struct {
+		r      *request
+		tokens int
+		want   bool
+		free   int
+	}{
+		{running, 33, true, 2},  // 2 pages
+		{running, 64, true, 2},  // the same
+		{waiting, 32, true, 1},  // 1 page
+		{other, 64, true, 0},    // those of waiting
+		{other, 65, false, 0},   // that of running stays
+		{running, 65, false, 0}, // and those of other
+	} {
+		if got := l.reserve(c.r, c.tokens); got != c.want || m.pool.Free().Rest != c.free {
+			t.Errorf("%d: %t with %d pages free, expected %t with %d", i, got, m.pool.Free().Rest,
+				c.want, c.free)
+		}
+	}
+	if waiting.held || waiting.read != 0 {
+		t.Errorf("%+v, expected to have lost its memory", waiting.draftMemory)
+	}
+	m.release(running)
+	m.release(other)
+	if err := m.checkIdle(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDraftModelReadingTime: what a long prompt costs is spread over as many passes as the answer
+// is expected to have, which is half of its tokens so far.
+func TestDraftModelReadingTime(t *testing.T) {
+	m := &draftModel{reading: 0.001}
+	for _, c := range []struct {
+		unread, answer, most int
+		want                 float64
+	}{{0, 1, 100, 0}, {1000, 1, 100, 1}, {1000, 10, 100, 0.2}, {1000, 50, 4, 0.5}} {
+		if got := m.readingTime(c.unread, c.answer, c.most, &draft.Round{}); got != c.want {
+			t.Errorf("%d tokens, answer of %d, %d left: %g, expected %g", c.unread, c.answer,
+				c.most, got, c.want)
+		}
+	}
+}
+
+// TestDraftModelPieces: a piece takes at most half of the time for which others may wait.
+func TestDraftModelPieces(t *testing.T) {
+	m := &draftModel{DraftModel: DraftModel{PieceTokens: 256}}
+	for _, c := range []struct {
+		perToken float64
+		want     int
+	}{{0, 256}, {0.0001, 256}, {0.001, 125}, {0.1, leastPiece}} {
+		m.reading = c.perToken
+		if m.begin(250 * time.Millisecond); m.left != c.want {
+			t.Errorf("%g s per token: pieces of %d, expected %d", c.perToken, m.left, c.want)
+		}
+	}
+}
+
+// TestDraftModelUnread: a sequence that is too long, or has a token that the draft model lacks, has
+// no drafts of it.
+func TestDraftModelUnread(t *testing.T) {
+	r := &request{seq: sched.Sequence{}}
+	r.read = 3
+	m := &draftModel{DraftModel: DraftModel{ContextTokens: 8, Tokens: 100}, vocab: 200}
+	for _, c := range []struct {
+		known []int32
+		want  int
+	}{{make([]int32, 4), 0}, {make([]int32, 7), 3}, {make([]int32, 8), -1},
+		{[]int32{100, 100, 100, 99, 99}, 1}, {[]int32{0, 0, 0, 99, 100}, -1}} {
+		if got := m.unread(r, c.known); got != c.want {
+			t.Errorf("%d tokens: %d unread, expected %d", len(c.known), got, c.want)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package plan
+
+// A draft model (engine/loop): a smaller model that drafts tokens for this one. It has a plan of
+// its own, for its weights and its activations. The plan of the large model chooses how many pages
+// and slots it has, and counts its memory.
+
+import (
+	"fmt"
+
+	"headroom/engine/checkpoint"
+	"headroom/engine/problem"
+)
+
+// draftPieceTokens is how many tokens a draft model reads before a pass at most.
+const draftPieceTokens = 256
+
+// DraftModel is a model that drafts for another one.
+type DraftModel struct {
+	Source checkpoint.Source
+	// Required refuses the large model if the draft model cannot be used. Otherwise the large model
+	// is planned without it, and Plan.DraftModelError says why.
+	Required bool
+}
+
+// planDraftModel sets Draft to the plan of the draft model. Errors are Problems.
+func (p *Plan) planDraftModel() error {
+	if p.DraftModel == nil || p.DraftTokens == 0 {
+		return nil
+	}
+	if src := p.DraftModel.Source; !src.Has("config.json") {
+		return RefuseDraftModel(fmt.Sprintf("there is no model %s here, expected a model's name "+
+			"or its folder", src))
+	}
+	d, err := New(p.DraftModel.Source, Options{KVFormat: p.KVFormat, StateFormat: p.StateFormat,
+		MaxSequences: p.MaxSequences, ChunkTokens: draftPieceTokens, NoPrefixCache: true,
+		AvailableBytes: p.AvailableBytes, LongestBuffer: p.LongestBuffer})
+	if err != nil {
+		return RefuseDraftModel(problem.From(err).Error())
+	}
+	if d.Spec.Vectors != nil {
+		return RefuseDraftModel("it generates no text, expected a language model")
+	}
+	p.Draft = d
+	return nil
+}
+
+// RefuseDraftModel returns the Problem of a draft model that cannot be used.
+func RefuseDraftModel(why string) *problem.Problem {
+	return problem.New(problem.BadRequest, "The draft model cannot be used", why,
+		"Choose a smaller model of the same family, or none.")
+}
+
+// reserveDraftModel gives the draft model its slots, and counts its memory but for pages. The large
+// model may have turned out not to have drafts.
+func (p *Plan) reserveDraftModel() {
+	if p.DraftTokens == 0 {
+		p.Draft = nil
+	}
+	d := p.Draft
+	if d == nil {
+		return
+	}
+	d.Runner.Slots = p.MaxSequences
+	if d.HasStates() {
+		d.Runner.Slots *= 2
+	}
+	need, own := &p.Description.Need, d.Description.Need
+	need.WeightsBytes += own.WeightsBytes
+	need.ScratchBytes += own.ScratchBytes
+	need.StateBytes += int64(d.Runner.Slots) * d.Description.StateBytesPerSeq
+}
+
+// draftPageBytes returns the memory of a page of the draft model; 0: there is none.
+func (p *Plan) draftPageBytes() int64 {
+	if p.Draft == nil {
+		return 0
+	}
+	return p.Draft.PageSizes.Rest
+}
+
+// sizeDraftPages chooses the number of pages of the draft model: for two sequences, as far as the
+// large model has as many.
+func (p *Plan) sizeDraftPages() {
+	d := p.Draft
+	if d == nil {
+		return
+	}
+	d.ContextTokens = min(p.ContextTokens, d.Spec.ContextTokens)
+	pages := pagesFor(d.ContextTokens) * min(p.MaxSequences, 2)
+	d.Pages.Start = 0
+	d.Pages.Rest = min(pages, p.Pages.Total(), d.pagesWithin())
+	d.Runner.Pages, d.Runner.StartPages = d.Pages.Rest, 0
+	p.draftCacheBytes = int64(d.Runner.Slots)*d.Description.StateBytesPerSeq +
+		int64(d.Pages.Rest)*d.PageSizes.Rest
+	p.Description.Need.StateBytes += int64(d.Pages.Rest) * d.PageSizes.Rest
+}
+
+// withoutDraftModel plans the model without its draft model, because of err. If the draft model is
+// required, that is the error.
+func withoutDraftModel(src checkpoint.Source, o Options, err error) (*Plan, error) {
+	if o.DraftModel.Required {
+		return nil, err
+	}
+	o.DraftModel = nil
+	plain, plainErr := New(src, o)
+	if plainErr == nil {
+		plain.DraftModelError = err
+	}
+	return plain, plainErr
+}
