@@ -59,7 +59,7 @@ func (p *modelPlaces) find(roots []string, name string,
 			return engine.Description{}, nil
 		})
 	source := engine.Source{Dir: name}
-	if m, err := l.ResolveNamed(name, aliases); err == nil {
+	if m, err := l.ResolveNamed(nil, name, aliases); err == nil {
 		source = m.Source
 	}
 	if p.known == nil {

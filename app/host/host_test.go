@@ -443,7 +443,7 @@ func TestAcquire(t *testing.T) {
 	}
 	check("", problem.NotRunning, "No model is loaded")
 	check("a", problem.NotRunning, "a is not loaded")
-	check("x", problem.ModelNotFound, "a, b, headroom-demo")
+	check("x", problem.ModelNotFound, "a, b, gpt-4o, my-alias, headroom-demo")
 	h.start("a")
 	e := h.loading("a")
 	check("", problem.Loading, "a is being loaded")

@@ -47,8 +47,8 @@ func Check(ctx context.Context, o parity.Options, started func(pid int), w Optio
 	opening := newOpening(o.Source, o.Engine, w.log())
 	p.outbox.send(&toWorker{Hello: newHello()})
 	p.outbox.send(&toWorker{Check: &checkRequest{Dir: opening.Dir, Options: opening.Options,
-		Tokens: o.Tokens, Store: dir, Other: o.Other, NoOther: o.NoOther,
-		LogLevel: opening.LogLevel}})
+		DraftModel: opening.DraftModel, Tokens: o.Tokens, Store: dir, Other: o.Other,
+		NoOther: o.NoOther, LogLevel: opening.LogLevel}})
 	var result *checked
 	p.listen(func(message *fromWorker) error {
 		switch {
@@ -89,8 +89,11 @@ func (s *session) compare(q *checkRequest) (r *parity.Report, err error) {
 				"Please report it with the log.")
 		}
 	}()
-	src, err := source(q.Dir)
+	src, err := sourceIn(q.Dir)
 	if err != nil {
+		return nil, err
+	}
+	if q.Options.Options.DraftModel, err = q.DraftModel.model(); err != nil {
 		return nil, err
 	}
 	o := parity.Options{Source: src, Engine: q.Options.Options, Tokens: q.Tokens, Dir: q.Store,

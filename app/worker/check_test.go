@@ -28,6 +28,7 @@ func checkDemo(t *testing.T, ctx context.Context, dir string, at func(step int, 
 	t.Setenv("TMPDIR", dir)
 	o, got := small, &told{}
 	o.ContextTokens, o.AvailableBytes = parity.ContextTokens, 0
+	o.Speculate, o.DraftModel = engine.SpeculateAuto, &engine.DraftModel{Source: bundled()}
 	r, err := Check(ctx, parity.Options{Source: bundled(), Engine: o, Tokens: 4, NoOther: "no GPU",
 		Say: func(step, steps int, what string) {
 			got.steps = append(got.steps, strconv.Itoa(step)+" of "+strconv.Itoa(steps)+": "+what)
@@ -56,13 +57,16 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.Equal || len(r.Ways) != 11 || len(got.rows) != 11 || seen != 4 {
+	if !r.Equal || len(r.Ways) != 12 || len(got.rows) != 12 || seen != 4 {
 		t.Errorf("%+v, rows told: %d, before the third step: %d", r, len(got.rows), seen)
 	}
 	if len(got.steps) != 5 || got.steps[2] != "3 of 5: decoded ahead" {
 		t.Errorf("steps: %q", got.steps)
 	}
 	for i, row := range got.rows {
+		if row.Way == "ahead, by the draft model" && row.NotTried != "" {
+			t.Errorf("the draft model was not sent: %+v", row)
+		}
 		if row.Way != r.Ways[i].Way || row.NotTried == "" && row.Answers != len(parity.Prompts) {
 			t.Errorf("row %d: %+v", i, row)
 		}

@@ -194,11 +194,8 @@ func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, 
 		return nil, nil, err
 	}
 	options := o.Options.Options
-	if d := o.DraftModel; d != nil {
-		options.DraftModel = &d.DraftModel
-		if options.DraftModel.Source, err = sourceIn(d.Dir); err != nil {
-			return nil, nil, err
-		}
+	if options.DraftModel, err = o.DraftModel.model(); err != nil {
+		return nil, nil, err
 	}
 	options.History = s.history
 	options.Progress = s.progress()
@@ -215,6 +212,16 @@ func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, 
 	}
 	e, err = engine.Open(s.context, src, options)
 	return e, store, err
+}
+
+// model returns the draft model that was sent; nil for none.
+func (d *draftModel) model() (m *engine.DraftModel, err error) {
+	if d == nil {
+		return nil, nil
+	}
+	m = &d.DraftModel
+	m.Source, err = sourceIn(d.Dir)
+	return m, err
 }
 
 // sourceIn returns the model in a folder; "": the bundled demo model.

@@ -182,6 +182,7 @@ type gateAnswer struct {
 type checkRequest struct {
 	Dir            string // "": the bundled demo model
 	Options        options
+	DraftModel     *draftModel
 	Tokens         int    // maximum length of an answer
 	Store          string // an empty folder for the prefix cache on disk; the worker removes it
 	Other, NoOther string // see parity.Options
