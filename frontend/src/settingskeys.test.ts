@@ -56,6 +56,7 @@ const fileOnly: Record<string, string> = {
   maxKVTokens: tuning,
   snapKV: 'changes answers to long prompts: a flag sets it, too',
   snapKVTokens: tuning,
+  numDraftTokens: tuning,
 };
 
 const keys = [...document.matchAll(/^\| `(\w+)` \|/gm)].map(([, key]) => key!);
