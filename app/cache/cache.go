@@ -78,11 +78,11 @@ func Open(o Options) (*Cache, error) {
 		}
 		o.Limits.Key = &key
 	}
-	o.Folders.Remember(o.Dir)
 	var err error
 	if c.store, err = engine.OpenBlockStore(o.Dir, o.Limits); err != nil {
 		return nil, openProblem(err, o.Dir)
 	}
+	o.Folders.Remember(o.Dir) // not one that was refused: it is another installation's
 	return c, nil
 }
 

@@ -57,7 +57,7 @@ func (s *Store) load() error {
 		d, err = parse(data)
 	}
 	if err != nil {
-		s.unread = err
+		s.unread, s.warned = err, info
 		return fmt.Errorf("the file of API keys cannot be read: %w. No named key is accepted, and "+
 			"requests need a key. Repair %s, or remove it and start Headroom again", err, s.path())
 	}
@@ -79,8 +79,8 @@ func (s *Store) refresh() {
 	}
 	if err != nil {
 		s.warned = info
-		slog.Warn("another program has changed the file of API keys, and it cannot be read; the "+
-			"earlier keys stay", "file", s.path(), "err", err)
+		slog.Warn("the file of API keys cannot be read, so the keys that were read before stay",
+			"file", s.path(), "keys", len(s.list), "err", err, "fix", "repair or remove it")
 		return
 	}
 	s.adopt(d, info)

@@ -286,7 +286,7 @@ func TestDamageWhileRunning(t *testing.T) {
 					t.Fatal("the key passes no more")
 				}
 			}
-			if n := strings.Count(log.String(), "the earlier keys stay"); n != 1 {
+			if n := strings.Count(log.String(), "read before stay"); n != 1 {
 				t.Errorf("%d warnings: %s", n, log.String())
 			}
 			if _, _, err := s.Remove("laptop"); err == nil {

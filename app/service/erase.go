@@ -119,6 +119,10 @@ func (d data) erase(destroyKey func() error, gone *stored.Deleted) {
 
 // eraseCache deletes the cache in a folder. It returns a sentence about what is left, or "".
 func (d data) eraseCache(dir string) (left string) {
+	if d.isForeign(dir) {
+		return "The cache in " + dir + " was not deleted: this Headroom has never opened it, and " +
+			"it may be another installation's. Delete the folder yourself."
+	}
 	err := blockstore.Erase(dir)
 	switch {
 	case errors.Is(err, blockstore.ErrInUse) && !blockstore.HasEntries(dir):
@@ -138,6 +142,13 @@ func (d data) eraseCache(dir string) (left string) {
 		return sentence("The folder "+dir+" could not be removed from the list of caches", err)
 	}
 	return ""
+}
+
+// isForeign reports whether a folder has an encrypted cache that this installation has not opened,
+// as far as it knows. A cache that it opens is in the list, or in the default folder.
+func (d data) isForeign(dir string) bool {
+	return dir != cache.DefaultDir() && !slices.Contains(d.folders.List(), dir) &&
+		blockstore.Encrypted(dir)
 }
 
 // cacheDirs returns the folders that may have a cache: the one in use, that of the settings, the

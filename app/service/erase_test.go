@@ -3,10 +3,13 @@ package service
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"headroom/app/cache"
 	"headroom/app/settings"
 	"headroom/app/stored"
+	"headroom/engine/seal"
 )
 
 // TestSetAside resets settings beside damaged ones that were set aside and files of others, which
@@ -46,5 +49,38 @@ func TestSetAside(t *testing.T) {
 	}
 	if s := file.Get(); s.APIKey != "secret" || s.IdleUnloadMinutes != 0 || len(deleted.Left) > 0 {
 		t.Errorf("%+v, %+v, expected defaults with the API key", s, deleted)
+	}
+}
+
+// TestForeignCacheStays: a cache that another installation has encrypted is refused, and so it is
+// neither remembered nor deleted, though the settings name its folder.
+func TestForeignCacheStays(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	folders := cache.OpenFolders(filepath.Join(t.TempDir(), "caches"))
+	open := func(key seal.Key, in *cache.Folders) error {
+		c, err := cache.Open(cache.Options{Dir: dir, Folders: in,
+			Key: func() (seal.Key, error) { return key, nil }})
+		if err == nil {
+			err = c.Close()
+		}
+		return err
+	}
+	own, other := seal.NewKey(), seal.NewKey()
+	if err := open(other, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(own, folders); err == nil {
+		t.Fatal("the cache of another installation is opened")
+	}
+	d := data{folders: folders, cacheDirs: []string{dir}}
+	if left := d.eraseCache(dir); len(folders.List()) > 0 || !cache.Exists(dir) ||
+		!strings.Contains(left, "another installation's") {
+		t.Errorf("remembered %q, exists %t, left %q", folders.List(), cache.Exists(dir), left)
+	}
+	if err := open(other, folders); err != nil { // now it is this installation's
+		t.Fatal(err)
+	}
+	if left := d.eraseCache(dir); cache.Exists(dir) || left != "" {
+		t.Errorf("its own cache is left: %q", left)
 	}
 }

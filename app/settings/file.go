@@ -34,6 +34,9 @@ type File struct {
 	readOnly bool        // a later Headroom wrote it; writing would lose its settings
 	unread   error       // why the file could not be read; it is not overwritten
 	damaged  bool        // it is no JSON object, or was none when it was last looked at
+	partly   bool        // it has values that make no sense, which writing would lose
+	seen     os.FileInfo // of the damaged file, when Get last looked at it
+	warned   os.FileInfo // of the damaged file that the log has named
 	unsaved  bool        // now has changes that could not be written
 	info     os.FileInfo // of the file that now was read from or written to; nil: there was none
 	noticed  []notice    // what the log says of now
@@ -44,13 +47,13 @@ type File struct {
 // Open reads the settings in dir, which need not exist. The File is usable even if Open returns an
 // error, which then says what does not apply:
 //
-//   - Of a file with values that make no sense, the others apply. Its text is copied to
-//     settings.json.damaged-1 (2 if that exists, and so on), because the next change writes only
-//     what was understood.
+//   - Of a file with values that make no sense, the others apply.
 //   - Of a file that is not a JSON object, only the API key applies, until the file is repaired.
-//     The next change copies it in the same way and replaces it.
 //   - Of a file that cannot be read, nothing applies. It is not overwritten.
 //
+// The next change replaces the first two. Before that, their text is copied to
+// settings.json.damaged-1 (2 if that exists, and so on), because only what was understood is
+// written.
 // If the last two may have had an API key that cannot be read, or the key makes no sense, a random
 // one applies, so that the endpoint stays closed.
 //
@@ -97,32 +100,30 @@ func (f *File) load() error {
 	s, invalid, err := parse(data, f.checkModel)
 	if err != nil {
 		f.now.APIKey, f.damaged = keyOfDamaged(data), true
+		f.seen, _ = os.Stat(f.path)
+		f.warned = f.seen // by the error
 		return fmt.Errorf("the settings file %s is damaged: %w. Repair it. Until then the "+
 			"defaults apply, but for the API key, and a change keeps a copy of the file and "+
 			"replaces it", f.path, atLine(data, err))
 	}
 	if invalidKey(invalid) {
-		s.APIKey = cmp.Or(keyInText(data), randomKey())
+		s.APIKey = randomKey()
 	}
 	f.now, f.info, f.readOnly, f.unread = s, info, s.Version > version, nil
-	return f.keepInvalid(data, invalid)
+	return f.senseless(invalid)
 }
 
-// keepInvalid copies the text of a file with values that make no sense, because the next change
-// writes only what was understood. It returns an error that names them and the copy.
-func (f *File) keepInvalid(data []byte, invalid []error) error {
-	if len(invalid) == 0 {
+// senseless returns an error that names the values that make no sense, nil if all do.
+func (f *File) senseless(invalid []error) error {
+	if f.partly = len(invalid) > 0; !f.partly {
 		return nil
 	}
-	copied, err := f.keepDamaged(data)
-	return errors.Join(fmt.Errorf("values in %s make no sense; their defaults apply, and the "+
-		"file was copied to %s: %w", f.path, copied, errors.Join(invalid...)), err)
-}
-
-// keepDamaged copies the text of a damaged file, and returns the path of the copy. It replaces no
-// earlier copy, and makes no second one of the same text.
-func (f *File) keepDamaged(data []byte) (path string, err error) {
-	return disk.KeepCopy(f.path, damagedLabel, data)
+	key := ""
+	if f.now.KeyLost() && invalidKey(invalid) {
+		key = ", but a random API key closes the endpoint"
+	}
+	return fmt.Errorf("values in %s make no sense; their defaults apply%s. A change keeps a copy "+
+		"of the file: %w", f.path, key, errors.Join(invalid...))
 }
 
 // Get returns a copy of the settings, with what other programs have written until a second ago.
@@ -136,12 +137,16 @@ func (f *File) Get() Settings {
 }
 
 // refresh reads the file again if another program has replaced it. Of a file with values that make
-// no sense, the others apply. A file that is not a JSON object changes nothing: its program may
-// still be writing it. An API key that the file has lost stays, and is written back. f.mu is
-// locked; locked reports whether other programs are kept from writing, too.
+// no sense, the others apply. A file that is not a JSON object changes nothing but the key if there
+// was none; see lookAtDamaged. An API key that the file has lost stays, and is written back. f.mu
+// is locked; locked reports whether other programs are kept from writing, too.
 func (f *File) refresh(locked bool) {
 	f.checked = time.Now()
 	info, err := os.Stat(f.path)
+	if errors.Is(err, fs.ErrNotExist) && f.info != nil && f.now.APIKey != "" && f.unread == nil {
+		f.restoreRemoved(locked)
+		return
+	}
 	if err != nil || f.unsaved || f.unread != nil || same(info, f.info) {
 		return
 	}
@@ -151,7 +156,7 @@ func (f *File) refresh(locked bool) {
 	}
 	s, invalid, err := parse(data, f.checkModel)
 	if err != nil {
-		f.damaged = true
+		f.lookAtDamaged(data, info, err)
 		return
 	}
 	key := f.now.APIKey
@@ -174,32 +179,69 @@ func (f *File) refresh(locked bool) {
 	}
 	f.now, f.info, f.damaged, f.readOnly = s, info, false, s.Version > version
 	f.notice()
-	if err = f.keepInvalid(data, invalid); err != nil {
-		slog.Warn("another program has changed the settings file", "err", err)
+	if err = f.senseless(invalid); err != nil {
+		slog.Warn("the settings file was changed by somebody else", "err", err)
 	}
 	if lost {
 		f.restoreKey()
 	}
 }
 
-// restoreKey writes the API key back into a file that another program has left without it. The
-// folder is locked.
+// lookAtDamaged is called while the file is not a JSON object. What applied before goes on
+// applying. But if there was no API key, and the file may have one now, that one applies, or else a
+// random one. So does one of a file that is still damaged when Get looks again, because its program
+// may have been writing it. f.mu is locked.
+func (f *File) lookAtDamaged(data []byte, info os.FileInfo, cause error) {
+	f.damaged = true
+	if !same(info, f.seen) {
+		f.seen = info
+		return
+	}
+	if same(info, f.warned) {
+		return
+	}
+	f.warned = info
+	slog.Warn("the settings file is damaged; what applied before goes on applying, but for an API "+
+		"key where there was none. Repair it", "file", f.path, "err", atLine(data, cause))
+	if f.now.APIKey == "" {
+		f.now.APIKey = keyOfDamaged(data)
+		f.warnOfLostKey()
+	}
+}
+
+// restoreKey writes the API key back into a file that somebody has left without it. The folder is
+// locked.
 func (f *File) restoreKey() {
 	var err error
 	if !f.readOnly {
-		err = f.write()
+		err = f.writeAndKeep()
 		f.unsaved = err != nil
 	}
-	slog.Warn("another program has removed the API key from the settings file, or it cannot be "+
-		"read; the key stays", "file", f.path, "fix", "to remove the key, use Settings, or "+
-		`PUT {"apiKey": ""} to /control/settings`, "err", err)
+	slog.Warn("somebody has removed the API key from the settings file, or it cannot be read; the "+
+		"key stays", "file", f.path, "fix", `to remove the key, use Settings, or put "noApiKey": `+
+		"true in its place")
+	if err != nil {
+		slog.Warn("the API key could not be written back", "file", f.path, "err", err)
+	}
 }
 
-// keepUnread copies the file, if another program has left text there that refresh did not
-// understand. f.mu is locked.
+// restoreRemoved writes a file again that has an API key and was removed while Headroom runs. f.mu
+// is locked.
+func (f *File) restoreRemoved(locked bool) {
+	if !locked {
+		unlock, err := f.lock(lostKeyWait)
+		if err != nil {
+			return
+		}
+		defer unlock()
+	}
+	f.restoreKey()
+}
+
+// keepUnread copies the file, if it has text that f.now does not have. f.mu is locked.
 func (f *File) keepUnread() error {
 	info, err := os.Stat(f.path)
-	if err != nil || same(info, f.info) {
+	if err != nil || same(info, f.info) && !f.partly {
 		return nil
 	}
 	data, _, err := read(f.path)
@@ -209,8 +251,20 @@ func (f *File) keepUnread() error {
 	if _, invalid, err := parse(data, f.checkModel); err == nil && len(invalid) == 0 {
 		return nil // a whole file, which refresh did not read because of an unsaved change
 	}
-	_, err = f.keepDamaged(data)
+	copied, err := disk.KeepCopy(f.path, damagedLabel, data)
+	if err == nil {
+		slog.Warn("the settings file had text that makes no sense; it was copied, and is replaced",
+			"file", f.path, "copy", copied)
+	}
 	return err
+}
+
+// writeAndKeep writes the settings, after what keepUnread keeps.
+func (f *File) writeAndKeep() error {
+	if err := f.keepUnread(); err != nil {
+		return err
+	}
+	return f.write()
 }
 
 func same(a, b os.FileInfo) bool {
@@ -256,11 +310,7 @@ func (f *File) change(change func(*Settings)) error {
 		return f.unread
 	}
 	f.unsaved = true
-	err = f.keepUnread()
-	if err == nil {
-		err = f.write()
-	}
-	if err != nil {
+	if err = f.writeAndKeep(); err != nil {
 		return fmt.Errorf("writing the settings: %w", err)
 	}
 	f.unsaved = false
@@ -279,7 +329,8 @@ func (f *File) lock(wait time.Duration) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// write replaces the file by the settings, atomically. Only the user can read it.
+// write replaces the file by the settings, atomically. Only the user can read it. A link stays, and
+// the file that it leads to is replaced.
 func (f *File) write() error {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return err
@@ -288,11 +339,15 @@ func (f *File) write() error {
 	if len(text) > maxBytes { // Open would refuse it
 		return fmt.Errorf("the settings would have %d bytes, the limit is %d", len(text), maxBytes)
 	}
-	if err := disk.WriteFile(f.path, text, 0o600); err != nil {
+	path := f.path
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	if err := disk.WriteFile(path, text, 0o600); err != nil {
 		return err
 	}
 	info, err := os.Stat(f.path)
-	f.info, f.damaged = info, false
+	f.info, f.damaged, f.partly = info, false, false
 	return err
 }
 

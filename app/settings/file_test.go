@@ -28,7 +28,17 @@ func TestKeySurvives(t *testing.T) {
 		{"fraction", `{"apiKey":"secret \"1\"","idleUnloadMinutes":5.5}`, false},
 		{"wrong type within", `{"cache":{"maxSize":"lots"},"apiKey":"secret \"1\""}`, false},
 		{"a list for an object", `{"cache":[],"models":[],"apiKey":"secret \"1\""}`, false},
-		{"two keys", `{"apiKey":"another","apiKey" : "secret \"1\"",}`, false},
+		{"two keys", `{"apiKey":"another","apiKey" : "secret \"1\"",}`, true},
+		{"a key in a comment", "{\n// \"apiKey\":\"old\"\n}", true},
+		{"another one in a comment", `{"apiKey":"new", // "apiKey":"secret \"1\""` + "\n}", true},
+		{"within a comment", `{/* "apiKey":"old", */}`, true},
+		{"a flipped bit", "{\"version\":2,\"\xe1piKey\":\"secret\"}", true},
+		{"a misspelt name", `{"apiKe9":"secret \"1\""}`, true},
+		{"another misspelt name", `{"api_key":"secret \"1\""}`, true},
+		{"a model's", `{"models":{"m":{"apiKey":"secret \"1\""}},}`, true},
+		{"after the object's end", `{"port":80},"apiKey":"secret \"1\""}`, true},
+		{"no quote at its end", `{"apiKey":"secret \"1\","logLevel":"info"}`, true},
+		{"no header can have it", `{"apiKey":" k "}`, true},
 		{"trailing comma", `{"apiKey" : "secret \"1\"",}`, false},
 		{"cut off", `{"apiKey":"secret \"1\"","port":11`, false},
 		{"cut off within the key", `{"port":11811,"apiKey":"secr`, true},
@@ -48,7 +58,7 @@ func TestKeySurvives(t *testing.T) {
 		{"zeros within", `{"port":80,` + "\x00\x00" + `}`, true},
 		{"after the object", `{"port":80},"b":{}`, true},
 		{"deep", strings.Repeat("[", 100_000), true},
-		{"twice", `{"apiKey":"","APIKEY":"secret \"1\""}`, false},
+		{"twice", `{"apiKey":"","APIKEY":"secret \"1\""}`, true},
 		{"twice, empty", `{"apiKey":"secret \"1\"","apiKey":""}`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -109,6 +119,124 @@ func TestWholeFileWithoutKey(t *testing.T) {
 		if s := files[0].Get(); s.Port != 81 || s.APIKey != "" {
 			t.Errorf("%s: repaired: port %d, key %q", c.file, s.Port, s.APIKey)
 		}
+	}
+}
+
+// TestDamagedWhileRunning: a server without a key runs while its file is damaged. What may be a key
+// applies once the file has stayed as it is for a second; a file that names none opens and closes
+// nothing. The log names the file once. The next change keeps the key, and a copy of the text.
+func TestDamagedWhileRunning(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		key  string // "?": a random one
+	}{
+		{`{"apiKey":"sk-new",}`, "sk-new"},
+		{`{"apiKey":"sk-new`, "?"},
+		{`{"apiKey":"sk-new" // mine` + "\n}", "sk-new"},
+		{``, "?"},
+		{`{"logLevel":"info",}`, ""},
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, fileName)
+		f, err := Open(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		look := func() Settings {
+			f.checked = time.Time{}
+			return f.Get()
+		}
+		var log bytes.Buffer
+		before := slog.Default()
+		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+		writeFile(t, path, c.text)
+		if s := look(); s.APIKey != "" {
+			t.Errorf("%q: key %q while it may be written", c.text, s.APIKey)
+		}
+		fits := func(key string) bool {
+			return key == c.key || c.key == "?" && strings.HasPrefix(key, lostKey)
+		}
+		for range 3 {
+			if s := look(); !fits(s.APIKey) {
+				t.Errorf("%q: key %q", c.text, s.APIKey)
+			}
+		}
+		slog.SetDefault(before)
+		if n := strings.Count(log.String(), "settings file is damaged; what"); n != 1 {
+			t.Errorf("%q: the log names it %d times: %s", c.text, n, log.String())
+		}
+		if err := f.Change(func(s *Settings) { s.Port = 80 }); err != nil {
+			t.Error(err)
+		}
+		again, err := Open(dir, nil)
+		if s := again.Get(); err != nil || !fits(s.APIKey) || s.Port != 80 {
+			t.Errorf("%q: after a change: key %q, port %d, %v", c.text, s.APIKey, s.Port, err)
+		}
+		if copied, _ := os.ReadFile(path + ".damaged-1"); string(copied) != c.text {
+			t.Errorf("%q: the copy has %q", c.text, copied)
+		}
+	}
+}
+
+// TestRemovedWhileRunning: a file with a key that is removed while Headroom runs is written again.
+func TestRemovedWhileRunning(t *testing.T) {
+	for _, key := range []string{"k", ""} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, fileName)
+		f, _ := Open(dir, nil)
+		if err := f.Change(func(s *Settings) { s.APIKey, s.Port = key, 80 }); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		f.checked = time.Time{}
+		f.Get()
+		again, err := Open(dir, nil)
+		if s := again.Get(); err != nil || s.APIKey != key {
+			t.Errorf("key %q at the next start, want %q, %v", s.APIKey, key, err)
+		}
+	}
+}
+
+// TestLink: a link in the place of the file stays, and the file that it leads to is replaced.
+func TestLink(t *testing.T) {
+	dir := t.TempDir()
+	path, target := filepath.Join(dir, fileName), filepath.Join(t.TempDir(), "dotfile.json")
+	writeFile(t, target, `{"port":80}`)
+	if err := os.Symlink(target, path); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Change(func(s *Settings) { s.APIKey = "k" }); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(path)
+	if text, _ := os.ReadFile(target); err != nil || info.Mode()&os.ModeSymlink == 0 ||
+		!strings.Contains(string(text), `"k"`) {
+		t.Errorf("mode %v, the target has %s, %v", info.Mode(), text, err)
+	}
+}
+
+// TestOpeningWritesNothing: also of a file with values that make no sense.
+func TestOpeningWritesNothing(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, fileName)
+	const text = `{"port":"x","apiKey":"k"}`
+	writeFile(t, path, text)
+	f, err := Open(dir, nil)
+	list, _ := os.ReadDir(dir)
+	if data, _ := os.ReadFile(path); err == nil || string(data) != text || len(list) != 1 {
+		t.Errorf("the file is %s, the folder has %v, %v", data, list, err)
+	}
+	if err := f.Change(func(s *Settings) { s.Port = 80 }); err != nil {
+		t.Error(err)
+	}
+	if data, _ := os.ReadFile(path + ".damaged-1"); string(data) != text {
+		t.Errorf("the copy has %s", data)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -36,12 +37,31 @@ func keyOfDamaged(data []byte) string {
 	return cmp.Or(keyInText(data), randomKey())
 }
 
-// keyInText returns the API key in damaged text, or "". The last one counts, as in JSON.
+// keyInText returns the API key in damaged text. It is "" unless the text has one, as a member of
+// the outer object, and it is certain where it ends: a comment may have an old one.
 func keyInText(data []byte) (key string) {
-	for _, m := range apiKeyText.FindAllSubmatch(data, -1) {
-		_ = json.Unmarshal(m[1], &key)
+	all := apiKeyText.FindAllSubmatchIndex(data, -1)
+	if len(all) == 0 || strings.Count(strings.ToLower(string(data)), `"apikey"`) != 1 {
+		return ""
+	}
+	m := all[0]
+	before, after := string(data[:m[0]]), strings.TrimLeft(string(data[m[3]:]), " \t\r\n")
+	line := before[strings.LastIndexByte(before, '\n')+1:]
+	if after != "" && !strings.ContainsRune(",}/", rune(after[0])) || depthOf(before) != 1 ||
+		strings.Contains(before, "/*") || strings.Contains(line, "//") ||
+		strings.Contains(line, "#") {
+		return ""
+	}
+	if json.Unmarshal(data[m[2]:m[3]], &key) != nil || !sendable(key) {
+		return ""
 	}
 	return key
+}
+
+// sendable reports whether the header of a request can have the key: HTTP trims spaces and has no
+// control characters.
+func sendable(key string) bool {
+	return strings.TrimSpace(key) == key && !strings.ContainsFunc(key, unicode.IsControl)
 }
 
 // neverHadKey reports whether damaged text is whole and names no API key, such as that of an editor
@@ -59,6 +79,13 @@ func neverHadKey(data []byte) bool {
 // isWhole reports whether text begins with a brace that its last byte closes. Text that was cut off
 // ends within its first brace.
 func isWhole(text string) bool {
+	return len(text) > 1 && text[0] == '{' && depthOf(text[:len(text)-1]) == 1 &&
+		text[len(text)-1] == '}' && depthOf(text) == 0
+}
+
+// depthOf returns how many braces and brackets are open at the end of text; -1 if all have been
+// closed before the end, or it ends within a string.
+func depthOf(text string) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
@@ -72,9 +99,12 @@ func isWhole(text string) bool {
 		case c == '}' || c == ']':
 			depth--
 		}
-		if depth == 0 {
-			return i == len(text)-1 && text[i] == '}'
+		if depth == 0 && !quoted && i < len(text)-1 && strings.TrimSpace(text[:i+1]) != "" {
+			return -1
 		}
 	}
-	return false
+	if quoted {
+		return -1
+	}
+	return depth
 }

@@ -30,7 +30,7 @@ func TestChange(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "headroom")
 	f, _ := Open(dir, nil)
 	cache := Cache{Dir: "/c", MaxSize: 20e9, MinFree: 1 << 30, DailyWrites: Unlimited,
-		MemoryCacheSize: 1, PromptCacheSize: 3, PreferPrefill: true, MaxPrefillStallMs: 100}
+		MemoryCacheSize: 1e6, PromptCacheSize: 3, PreferPrefill: true, MaxPrefillStallMs: 100}
 	models := map[string]Model{"org/name": {KVFormat: "affine", KVBits: "8", KVGroupSize: "32",
 		KVBoundaryLayers: new(int), KVBoundaryBits: 8, MaxSequences: 2}}
 	if err := f.Change(func(s *Settings) {
@@ -123,36 +123,36 @@ func TestParse(t *testing.T) {
 		{"an unknown level", `{"logLevel":"loud","model":"m"}`,
 			with(func(s *Settings) { s.Model = "m" }), `logLevel: "loud" is not a level`},
 		{"a cache",
-			`{"version":1,"cache":{"off":true,"dir":"/c","maxSize":"1.5 GB","minFree":5,"dailyWrites":"none","promptCacheSize":0,"maxStallMs":0}}`,
+			`{"version":1,"cache":{"off":true,"dir":"/c","maxSize":"1.5 GB","minFree":5000000,"dailyWrites":"none","promptCacheSize":0,"maxStallMs":0}}`,
 			with(func(s *Settings) {
-				s.Cache = Cache{Off: true, Dir: "/c", MaxSize: 1.5e9, MinFree: 5,
+				s.Cache = Cache{Off: true, Dir: "/c", MaxSize: 1.5e9, MinFree: 5e6,
 					DailyWrites: Unlimited}
 			}), ""},
 		{"keys of version 1",
 			`{"version":1,"restMinutes":30,"easeWhenHot":false,"theme":"dark",` +
-				`"cache":{"hotSize":"2GB","maxStallMs":100,"maxSize":5}}`,
+				`"cache":{"hotSize":"2GB","maxStallMs":100,"maxSize":5000000}}`,
 			with(func(s *Settings) {
 				s.unknown.top = members{"theme": []byte(`"dark"`)}
 				s.IdleUnloadMinutes, s.ThrottleWhenHot = 30, false
-				s.Cache = Cache{MemoryCacheSize: 2e9, MaxPrefillStallMs: 100, MaxSize: 5}
+				s.Cache = Cache{MemoryCacheSize: 2e9, MaxPrefillStallMs: 100, MaxSize: 5e6}
 			}), ""},
-		{"keys of version 1 without a version", `{"restMinutes":30,"cache":{"hotSize":1}}`,
+		{"keys of version 1 without a version", `{"restMinutes":30,"cache":{"hotSize":1000000}}`,
 			with(func(s *Settings) {
-				s.IdleUnloadMinutes, s.Cache.MemoryCacheSize = 30, 1
+				s.IdleUnloadMinutes, s.Cache.MemoryCacheSize = 30, 1e6
 			}), ""},
 		{"an old and its new key", `{"version":1,"restMinutes":30,"idleUnloadMinutes":5}`,
 			with(func(s *Settings) { s.IdleUnloadMinutes = 5 }), ""},
-		{"old keys in another case", `{"version":1,"RestMinutes":30,"Cache":{"HotSize":1}}`,
+		{"old keys in another case", `{"version":1,"RestMinutes":30,"Cache":{"HotSize":1000000}}`,
 			with(func(s *Settings) {
-				s.IdleUnloadMinutes, s.Cache.MemoryCacheSize = 30, 1
+				s.IdleUnloadMinutes, s.Cache.MemoryCacheSize = 30, 1e6
 			}), ""},
 		{"version 1 without a cache", `{"version":1,"cache":null}`, d, ""},
 		{"a cache that is not an object", `{"version":1,"cache":[1],"model":"m"}`,
 			with(func(s *Settings) { s.Model = "m" }), "cache: expected an object, got array"},
 		{"an invalid size in version 1", `{"version":1,"cache":{"hotSize":"1.5 GX"}}`, d,
 			`cache.memoryCacheSize: "1.5 GX" is not a size`},
-		{"an invalid size", `{"version":1,"cache":{"maxSize":"1.5 GX","minFree":5}}`,
-			with(func(s *Settings) { s.Cache.MinFree = 5 }), `no unit "GX"`},
+		{"an invalid size", `{"version":1,"cache":{"maxSize":"1.5 GX","minFree":5000000}}`,
+			with(func(s *Settings) { s.Cache.MinFree = 5e6 }), `no unit "GX"`},
 		{"an invalid value of a model",
 			`{"models":{"org/m":{"kvFormat":"q8_0","contextTokens":"4096"},"b":{"contextTokens":1}}}`,
 			with(func(s *Settings) {
@@ -399,7 +399,7 @@ func TestTooLongFile(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"version":1,"port":1}`, `{"version":99}`, `null`,
-		`{"version":2,"port":1}`, `{"restMinutes":1,"cache":{"hotSize":1}}`,
+		`{"version":2,"port":1}`, `{"restMinutes":1,"cache":{"hotSize":1000000}}`,
 		`{"modelFolders":["a"]}`,
 		`{"cache":{"maxSize":"1GB"},"models":{"m":{"kvBoundaryLayers":0}}}`,
 		`{"":1,"x":"<","cache":{"x":[]},"models":{"m":{"x":{}},"M":{"topK":1,"y":2}}}`} {

@@ -24,7 +24,10 @@ var sizeUnits = []struct {
 	{"MIB", 1 << 20}, {"KIB", 1 << 10},
 	{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"K", 1e3}, {"B", 1}, {"", 1}}
 
-// ParseSize parses a size. It ignores case and spaces. A number without a unit is in bytes.
+const leastBytes = 1e6 // of a number without a unit
+
+// ParseSize parses a size. It ignores case and spaces. A number without a unit is in bytes, and at
+// least a million: who writes 20 means gigabytes, and the cache would be cut to 20 bytes.
 func ParseSize(text string) (Size, error) {
 	wrong := func(why string) (Size, error) {
 		return 0, fmt.Errorf("%q is not a size: %s; expected a number with B, KB, MB, GB or TB, "+
@@ -41,6 +44,10 @@ func ParseSize(text string) (Size, error) {
 	number, unit := s[:end], strings.TrimSpace(s[end:])
 	if number == "" {
 		return wrong("it does not begin with a number")
+	}
+	if n, err := strconv.ParseFloat(number, 64); unit == "" && err == nil && n > 0 &&
+		n < leastBytes {
+		return wrong("it has no unit")
 	}
 	for _, u := range sizeUnits {
 		if u.name != unit {
