@@ -111,6 +111,10 @@ var reported = []struct {
 		// The first id after those of the vocabulary.
 		f.setTokenizer("added_tokens", `[{"id":2084,"content":"a<|boom|>","normalized":true}]`)
 	}},
+	{"a decoder that makes a million of one", "expected at most 64", func(f *hostileFolder) {
+		f.setTokenizer("decoder", sequence(`{"type":"Replace","pattern":{"Regex":"."},"content":"`+
+			strings.Repeat("z", 1000)+`"}`, "decoders", 2))
+	}},
 	{"an expression of exponential time", `"choices"`, func(f *hostileFolder) {
 		f.setTokenizer("pre_tokenizer", splits("(a+)+$", 1))
 	}},
@@ -439,6 +443,7 @@ func mutateTokenizer(_ *hostile, f *hostileFolder, r *rand.Rand) string {
 		{"normalizer", sequence(strings.Replace(replace, `"aa"`, `"`+strings.Repeat("a", 9999)+`"`,
 			1), "normalizers", 3)},
 		{"normalizer", sequence(`{"type":"NFD"}`, "normalizers", 5000)},
+		{"decoder", sequence(replace, "decoders", 30)},
 		{"normalizer", `{"type":"Prepend","prepend":"` + strings.Repeat("a", 1<<20) + `"}`},
 		{"pre_tokenizer", split("(a+)+$")}, {"pre_tokenizer", split("(a|a)*b")},
 		{"pre_tokenizer", split("(a{1,1000}){1,1000}")}, {"pre_tokenizer", split("(?=(a+))\\1b")},

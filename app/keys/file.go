@@ -79,6 +79,9 @@ func (s *Store) refresh() {
 	}
 	if err != nil {
 		s.warned = info
+		if len(s.list) == 0 {
+			s.unread = err // somebody may have added the first key
+		}
 		slog.Warn("the file of API keys cannot be read, so the keys that were read before stay",
 			"file", s.path(), "keys", len(s.list), "err", err, "fix", "repair or remove it")
 		return

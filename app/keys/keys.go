@@ -82,7 +82,7 @@ type Store struct {
 	mu       sync.Mutex
 	list     []Key
 	hashes   [][sha256.Size]byte // of list
-	unread   error               // why the file could not be read at the start
+	unread   error               // why the file cannot be read, and there are no earlier keys
 	readOnly bool                // a later Headroom wrote the file; writing would lose its fields
 	info     os.FileInfo         // of the file that list was read from; nil: there was none
 	warned   os.FileInfo         // of the file whose fault was logged

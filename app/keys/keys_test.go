@@ -622,3 +622,26 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestDamagedFirstKey: a server without keys runs when a damaged file appears. Somebody may have
+// added the first key, so requests need one, until the file is repaired.
+func TestDamagedFirstKey(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir)
+	if err != nil || s.Any() {
+		t.Fatalf("any %t, %v", s.Any(), err)
+	}
+	path := filepath.Join(dir, fileName)
+	if err := os.WriteFile(path, []byte(`{"version":1,"keys":[`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !s.Any() {
+		t.Error("a damaged file opens the endpoint")
+	}
+	if err := os.WriteFile(path, []byte(`{"version":1,"keys":[]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s.Any() {
+		t.Error("a repaired file without keys closes the endpoint")
+	}
+}

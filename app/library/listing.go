@@ -43,9 +43,12 @@ type listing struct {
 	// followed, and their targets.
 	depends []string
 	memo    map[string]any // results of the function once
-	from    string         // real folder where resolving the path started
-	rest    string         // path relative to that folder
-	scan    int            // number of the last scan that used it
+	// headerBytes is how many bytes of headers of weights have been read; see maxHeaderBytes.
+	headerBytes int64
+
+	from string // real folder where resolving the path started
+	rest string // path relative to that folder
+	scan int    // number of the last scan that used it
 }
 
 // folders reads and caches listings.

@@ -39,7 +39,7 @@ func strictDescribe(src engine.Source, o engine.Options) (engine.Description, er
 	weights, _ := filepath.Glob(filepath.Join(src.Dir, "*.safetensors"))
 	for _, path := range weights {
 		info, _ := os.Stat(path)
-		if want, pointer := readExpectedBytes(path); pointer || want != info.Size() {
+		if want, pointer := readExpectedBytes(path, new(int64)); pointer || want != info.Size() {
 			return engine.Description{},
 				problem.New(problem.ModelBroken, "A file is truncated", "", "")
 		}
@@ -424,4 +424,21 @@ func FuzzSiblings(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestManyLargeHeaders: a folder with many large headers costs no more than one with a few. The
+// lengths of the files after that are unknown.
+func TestManyLargeHeaders(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "model.safetensors")
+	header := "{" + strings.Repeat(" ", maxHeaderBytes/2-2) + "}"
+	text := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
+	if err := os.WriteFile(path, append(text, header...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := int64(0)
+	for i, want := range []int64{8 + maxHeaderBytes/2, 8 + maxHeaderBytes/2, 0, 0} {
+		if got, _ := readExpectedBytes(path, &read); got != want {
+			t.Errorf("file %d: %d bytes, want %d", i, got, want)
+		}
+	}
 }

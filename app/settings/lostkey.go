@@ -7,10 +7,14 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/json"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"headroom/engine/problem"
 )
 
 // lostKey begins the random key that applies if there may have been one. It says in the file and on
@@ -62,6 +66,17 @@ func keyInText(data []byte) (key string) {
 // control characters.
 func sendable(key string) bool {
 	return strings.TrimSpace(key) == key && !strings.ContainsFunc(key, unicode.IsControl)
+}
+
+// misspeltKey returns the name of an unknown member that may be the API key's, misspelt or damaged;
+// "" if there is none.
+func misspeltKey(unknown members) string {
+	for _, name := range slices.Sorted(maps.Keys(unknown)) {
+		if problem.Alike(name, "apiKey", 2) {
+			return name
+		}
+	}
+	return ""
 }
 
 // neverHadKey reports whether damaged text is whole and names no API key, such as that of an editor

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // version is that of the documents written today.
@@ -94,6 +95,9 @@ func invalidKey(invalid []error) bool {
 // not nil if the text is not a JSON object.
 func parse(data []byte, check checkModelFunc) (s Settings, invalid []error, err error) {
 	var document map[string]json.RawMessage
+	if !utf8.Valid(data) { // encoding/json would replace what is not
+		return Settings{}, nil, errors.New("it is not UTF-8")
+	}
 	if err := json.Unmarshal(data, &document); err != nil {
 		return Settings{}, nil, err
 	}
@@ -120,6 +124,10 @@ func parse(data []byte, check checkModelFunc) (s Settings, invalid []error, err 
 		return Settings{}, nil, err // cannot happen: valid has decoded every part
 	}
 	s.unknown = unknownIn(document)
+	if name := misspeltKey(s.unknown.top); name != "" && s.APIKey == "" && !s.NoAPIKey {
+		dropped = append(dropped, &valueError{[]string{"apiKey"},
+			fmt.Errorf("%q may be this key, misspelt or damaged", name)})
+	}
 	s.Version = max(written, version)
 	s.NoAPIKey = s.NoAPIKey && s.APIKey == ""
 	return s.clone(), append(invalid, dropped...), nil

@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"headroom/engine/seal"
 )
 
 // tempName matches the files in tempDir: an owner, then the number of a file being written, or
@@ -116,13 +118,20 @@ func Exists(dir string) bool {
 			if err != nil {
 				return fs.SkipDir
 			}
-			if _, found = entryAt(dir, path); found && d.Type().IsRegular() {
+			_, named := entryAt(dir, path)
+			if found = named && d.Type().IsRegular() && beginsLikeEntry(path); found {
 				return fs.SkipAll
 			}
-			found = false
 			return nil
 		})
 	return found
+}
+
+// beginsLikeEntry reports whether a file begins like an entry: sealed, or with a header of
+// safetensors. In a folder without an index and a lock, the name alone says too little.
+func beginsLikeEntry(path string) bool {
+	text, err := readStart(path, 16)
+	return err == nil && (seal.IsFile(text) || len(text) > 8 && text[8] == '{')
 }
 
 // entryAt returns the key of the entry whose place in the store in dir is path. ok is false if no

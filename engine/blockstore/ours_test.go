@@ -616,3 +616,31 @@ func TestOpenKilled(t *testing.T) {
 		expectGone(t, dir)
 	}
 }
+
+// TestNameAlone: in a folder without an index and a lock, a file is no entry by its name alone, so
+// the folder is no cache and nothing in it is removed.
+func TestNameAlone(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, blocksDir, "ab", "ab"+strings.Repeat("0", 62)+".safetensors")
+	for _, text := range []string{"mine", "{\"a\": 1}", ""} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if err := Erase(dir); err != nil || Exists(dir) {
+			t.Errorf("%q: exists %t, %v", text, Exists(dir), err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != text {
+			t.Errorf("%q: the file is %q, %v", text, got, err)
+		}
+	}
+	if err := os.WriteFile(path, []byte("\x10\x00\x00\x00\x00\x00\x00\x00{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Erase(dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("an entry is left")
+	}
+}

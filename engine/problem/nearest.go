@@ -27,6 +27,12 @@ func Nearest(name string, names []string) []string {
 	return ordered
 }
 
+// Alike reports whether at most a few bytes have to be inserted, deleted or replaced to make one
+// name of the other. Case does not count.
+func Alike(a, b string, edits int) bool {
+	return len(a) <= maxTypeBytes && distance(strings.ToLower(a), strings.ToLower(b)) <= edits
+}
+
 func lastPart(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
 // difference is smaller the fewer bytes have to be inserted, deleted or replaced, and the longer

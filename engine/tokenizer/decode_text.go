@@ -12,6 +12,10 @@ import (
 	"headroom/engine/tokenizer/regex"
 )
 
+// maxDecodeGrowth bounds how many bytes all decoders of the kind Replace make of one. Those of
+// published tokenizers replace a character by a space.
+const maxDecodeGrowth = 64
+
 // replaceDecoder replaces every match of a pattern in a token. A regular expression needs the whole
 // token.
 func replaceDecoder(t *Tokenizer, p *part) (decoderStep, error) {
@@ -22,6 +26,12 @@ func replaceDecoder(t *Tokenizer, p *part) (decoderStep, error) {
 	found, err := t.finder(f.Pattern)
 	if err != nil {
 		return nil, err
+	}
+	// An expression may match before each byte, and the byte stays.
+	t.decodeGrowth = max(t.decodeGrowth, 1) * (len(f.Content) + 1)
+	if t.decodeGrowth > maxDecodeGrowth {
+		return nil, fmt.Errorf("the replacements may make %d bytes of one, expected at most %d",
+			t.decodeGrowth, maxDecodeGrowth)
 	}
 	if l, ok := found.(literal); ok {
 		return func(next decodeStage) decodeStage {

@@ -57,8 +57,10 @@ type Tokenizer struct {
 	finders    []finder // of the normalizer and the splitters
 	cost       int      // of all expressions; see finder
 	model      model
-	decoders   []decoderStep      // in order; not for byte-level BPE
-	texts      func() *pieceTable // from ids to text, see TokenBytes
+	decoders   []decoderStep // in order; not for byte-level BPE
+	// decodeGrowth is how many bytes the decoders may make of one; see maxDecodeGrowth.
+	decodeGrowth int
+	texts        func() *pieceTable // from ids to text, see TokenBytes
 
 	longest  int  // bytes of the longest token
 	faithful bool // no step drops text, so a text has at least len/longest tokens
