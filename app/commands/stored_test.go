@@ -365,6 +365,7 @@ func TestDeleteEverything(t *testing.T) {
 	foreign := []string{filepath.Join(c.s.Host.State().Cache.Dir, "notes.txt"),
 		filepath.Join(c.s.Host.State().Cache.Dir, "tmp", "report.docx"),
 		filepath.Join(library.Data(), "chats", "letter.json"),
+		filepath.Join(library.Own(), "thesis", "config.json"),
 		filepath.Join(c.home, "config", "headroom", "settings.json.damaged-old")}
 	for _, path := range foreign {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
@@ -397,7 +398,10 @@ func TestDeleteEverything(t *testing.T) {
 		t.Errorf("without --yes: exit %d, %s %s", code, out, errOut)
 	}
 	code, out, errOut = headroom("", "stored", "delete", "--yes", "--settings", "--models")
-	if code != 0 || !strings.HasPrefix(out, "Deleted ") {
+	// Nothing is left but the folder that is no model.
+	if code != 1 || !strings.HasPrefix(out, "Deleted ") || strings.Count(errOut, "why: ") != 1 ||
+		!strings.Contains(errOut, "why: The folder "+filepath.Join(library.Own(), "thesis")) ||
+		strings.Contains(errOut, "could not") {
 		t.Errorf("exit %d, %s %s", code, out, errOut)
 	}
 	close(stop)

@@ -270,13 +270,19 @@ func (d data) removeJobs(list *jobs.List, gone *stored.Deleted, was stored.Item)
 	gone.Add(was, strings.Join(left, " "))
 }
 
-// trashModels moves the models in Headroom's own folders to the Trash.
+// trashModels moves the models in Headroom's own folders to the Trash. A folder from which Headroom
+// can load nothing may be somebody's other work, and stays.
 func (s *Service) trashModels(gone *stored.Deleted, was stored.Item) {
 	s.Host.Stop() // the model may be one of them
 	left := ""
 	for _, m := range s.Host.Models(0).Models {
 		for _, p := range m.Places {
 			if !library.Contains(modelFolders(s.settings.Get()), p.Path) {
+				continue
+			}
+			if m.Error != "" && m.Download == nil {
+				left = "The folder " + p.Path + " was left, because Headroom can load no model from " +
+					"it. Remove it on the Models page, or yourself."
 				continue
 			}
 			if err := s.Host.RemoveModel(m.ID, p.Path); err != nil {
