@@ -281,8 +281,8 @@ func (s *Service) trashModels(gone *stored.Deleted, was stored.Item) {
 				continue
 			}
 			if m.Error != "" && m.Download == nil {
-				left = "The folder " + p.Path + " was left, because Headroom can load no model from " +
-					"it. Remove it on the Models page, or yourself."
+				left = "The folder " + p.Path + " was left, because Headroom can load no model " +
+					"from it. Remove it on the Models page, or yourself."
 				continue
 			}
 			if err := s.Host.RemoveModel(m.ID, p.Path); err != nil {
