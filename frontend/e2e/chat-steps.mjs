@@ -162,8 +162,13 @@ export const chatSteps = [
       await page.getByText(/file is damaged/).waitFor();
       await look(page, shot, 'chat-damaged');
       await page.getByRole('button', { name: 'Delete: A broken one' }).click();
+      // The page removes the line before the server has answered.
+      const answered = page.waitForResponse(
+        (answer) => answer.request().method() === 'DELETE' && answer.url().endsWith('/broken'),
+      );
       await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
       await titled(page, /^A broken one/).waitFor({ state: 'detached' });
+      await answered;
       assert.equal((await readdir(server.chats)).includes('broken.json'), false);
       await page.keyboard.press('Control+1');
       await page.getByTestId('state').waitFor();
