@@ -88,6 +88,17 @@ func TestDraftModelOfItself(t *testing.T) {
 	}
 }
 
+// TestDraftModelStart: the first tokens of the large model stay float16, in pages of their own. The
+// draft model has no such pages.
+func TestDraftModelStart(t *testing.T) {
+	src := tinySource(t, "qwen3")
+	right, drafts := sameWithDraftModel(t, src, src, engine.Options{MaxSequences: 2,
+		ContextTokens: 1024, KVBits: "4", KVStartTokens: 512}, draftPrompts(), []int{3}, false)
+	if right == 0 {
+		t.Errorf("none of %d drafts was right", drafts)
+	}
+}
+
 // TestDraftModelOfAnother has random models of other shapes draft.
 func TestDraftModelOfAnother(t *testing.T) {
 	pairs := [][2]string{{"qwen3", "qwen3_5_text"}, {"qwen3_5_text", "llama"},

@@ -31,7 +31,9 @@ func (p *Plan) planDraftModel() error {
 		return RefuseDraftModel(fmt.Sprintf("there is no model %s here, expected a model's name "+
 			"or its folder", src))
 	}
-	d, err := New(p.DraftModel.Source, Options{KVFormat: p.KVFormat, StateFormat: p.StateFormat,
+	format := p.KVFormat
+	format.StartTokens = 0 // it has no start pages
+	d, err := New(p.DraftModel.Source, Options{KVFormat: format, StateFormat: p.StateFormat,
 		MaxSequences: p.MaxSequences, ChunkTokens: draftPieceTokens, NoPrefixCache: true,
 		AvailableBytes: p.AvailableBytes, LongestBuffer: p.LongestBuffer})
 	if err != nil {
