@@ -3,8 +3,11 @@ package engine_test
 // SnapKV: the tokens after a long prompt attend to a part of it.
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +15,8 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/problem"
+	"headroom/metal"
+	"headroom/metal/sim"
 )
 
 // snapKV returns options with which prompts of at least from tokens select so many positions.
@@ -183,6 +188,57 @@ func TestSnapKVRefused(t *testing.T) {
 	} {
 		if err := o.Check(); problem.From(err).Code != problem.BadRequest {
 			t.Errorf("%s: %v, expected a refusal", name, err)
+		}
+	}
+}
+
+// TestSnapKVOnGPU checks that SnapKV is refused if the default device turns out to be a GPU.
+func TestSnapKVOnGPU(t *testing.T) {
+	gpu, err := sim.Open(sim.Options{})
+	if err != nil {
+		t.Skip(err)
+	}
+	_, err = engine.Open(context.Background(), tinySource(t, "qwen3"), engine.Options{
+		SnapKV: true, OpenMetal: func() (metal.Device, error) { return gpu, nil }})
+	if want := "SnapKV runs on the CPU only"; problem.From(err).Message != want {
+		t.Errorf("got %v, expected: %s", err, want)
+	}
+}
+
+// TestSnapKVWindows lets SnapKV run a model in which all layers have a window. There is nothing to
+// select, and a prompt that fills the context has pages.
+func TestSnapKVWindows(t *testing.T) {
+	src := tinySource(t, "mistral")
+	path := filepath.Join(src.Dir, "config.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte(`"sliding_window": null`), []byte(`"sliding_window": 64`), 1)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := engine.Options{MaxSequences: 1, ContextTokens: 1024}
+	r := engine.Request{Prompt: someIDs(1, 1000), MaxTokens: 12, IgnoreEOS: true}
+	if same, _ := sameAnswers(t, openModel(t, src, snapKV(o, 256, 600)), openModel(t, src, o),
+		r); !same {
+		t.Error("the answer differs")
+	}
+}
+
+// TestSnapKVTooMany checks that a selection of more positions than any prompt has takes no memory
+// and leaves the context as long.
+func TestSnapKVTooMany(t *testing.T) {
+	src := tinySource(t, "qwen3")
+	plain, err := engine.Describe(src, engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tokens := range []int{plain.ContextTokens, 1 << 40, math.MaxInt} {
+		got, err := engine.Describe(src, snapKV(engine.Options{}, tokens, 1))
+		if err != nil || got.PlannedTokens != plain.PlannedTokens || got.Need != plain.Need {
+			t.Errorf("%d positions: %d tokens and %+v, %v, expected %d tokens and %+v", tokens,
+				got.PlannedTokens, got.Need, err, plain.PlannedTokens, plain.Need)
 		}
 	}
 }

@@ -51,13 +51,12 @@ func (p *Plan) sizeKV() {
 	}
 	affordable = min(affordable, p.pagesWithin()*cache.PageTokens)
 	if p.requestedTokens <= 0 {
+		p.checkSelection(min(context, start+affordable))
 		context = min(context,
 			max(start+affordable-p.SelectTokens, min(minContextTokens, context)))
 	}
 	p.ContextTokens = context
-	if context < p.SelectFrom {
-		p.SelectTokens = 0
-	}
+	p.checkSelection(context)
 	selected := pagesFor(p.SelectTokens) * cache.PageTokens
 	rest := max(0, context-start) + selected
 	tokens := max(rest, min(rest*min(p.MaxSequences, 2), affordable))
@@ -68,6 +67,14 @@ func (p *Plan) sizeKV() {
 		tokens = context * p.MaxSequences
 	}
 	p.Pages.Rest = pagesFor(tokens)
+}
+
+// checkSelection sets SelectTokens to 0 if no prompt in that context can have a selection, or no
+// layer attends to all positions, so that no memory is kept for it.
+func (p *Plan) checkSelection(context int) {
+	if context < p.SelectFrom || context <= p.SelectTokens || p.PageSizes.Rest == 0 {
+		p.SelectTokens = 0
+	}
 }
 
 // sizeStarts chooses the number of start pages. There are enough for all running sequences and for
