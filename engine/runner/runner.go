@@ -200,8 +200,9 @@ func (r *Runner) draft(tokens []int32, spans []kernels.Span, from []int32) kerne
 	n := len(tokens)
 	in := r.tokens.RowRange(0, n)
 	r.ops.Feed(in, tokens, kernels.Tensor{})
-	r.batch = batch.Batch{Tokens: in, Spans: spans, Hidden: r.batch.Hidden}
-	h := &r.batch.Hidden
+	b := &r.batch // with its memory
+	b.Tokens, b.Spans, b.Rounds, b.Outputs = in, spans, nil, nil
+	h := &b.Hidden
 	before := r.ops.Temp(kernels.F32, n, r.hidden.Cols)
 	if from == nil {
 		h.Set(spans, nil, int32(r.slots))
@@ -365,8 +366,8 @@ func (r *Runner) forward(tokens []int32, spans []kernels.Span, rounds []batch.Ro
 		}
 	}
 	r.outputs.Select(outputs, spans)
-	r.batch = batch.Batch{Tokens: in, Spans: spans, Rounds: rounds, Outputs: &r.outputs,
-		Hidden: r.batch.Hidden}
+	b := &r.batch // with its memory
+	b.Tokens, b.Spans, b.Rounds, b.Outputs = in, spans, rounds, &r.outputs
 	r.setHidden(spans, rounds)
 	r.ops.SetPrefill(spans)
 	return r.model.Forward(r.ops, &r.batch, r.layers)
