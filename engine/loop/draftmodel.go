@@ -135,7 +135,7 @@ func (m *draftModel) readingTime(unread, answer, most int, round *draft.Round) f
 // allows.
 func (l *Loop) prepareDraftModel(r *request, unread, drafts int) bool {
 	m, d := l.drafts.chains.model, &r.draftMemory
-	if m.left < 1 || !l.reserve(r, len(r.seq.Tokens)+drafts) {
+	if unread > 0 && m.left < 1 || !l.reserve(r, len(r.seq.Tokens)+drafts) {
 		return false
 	}
 	d.read = len(r.seq.Tokens) - 1 - unread

@@ -96,6 +96,28 @@ func TestDraftModelPieces(t *testing.T) {
 	}
 }
 
+// TestDraftModelShare: of the sequences that have something to read, the first take the piece. One
+// that has been read drafts meanwhile.
+func TestDraftModelShare(t *testing.T) {
+	m := &draftModel{pool: prefix.NewPool(100, prefix.Start{}), slots: []int32{3, 2, 1, 0}}
+	m.Slots, m.left = 4, 256
+	l := &Loop{}
+	l.drafts.chains.model = m
+	for i, c := range []struct {
+		unread, piece int
+		want          bool
+	}{{56, 0, true}, {500, 200, false}, {1, 0, false}, {0, 0, true}} {
+		r := &request{}
+		r.seq.Tokens = make([]int32, 600)
+		l.requests = append(l.requests, r)
+		got := l.prepareDraftModel(r, c.unread, 3)
+		if got != c.want || r.piece != c.piece || got && r.read != 599-c.unread {
+			t.Errorf("%d: drafts %t, reads %d after %d, expected %t, %d", i, got, r.piece, r.read,
+				c.want, c.piece)
+		}
+	}
+}
+
 // TestDraftModelUnread: a sequence that is too long, or has a token that the draft model lacks, has
 // no drafts of it.
 func TestDraftModelUnread(t *testing.T) {
