@@ -168,7 +168,7 @@ func (l *Loop) run() {
 		case len(work) > 0 || l.steps.inFlight != nil:
 			l.step(work, restoreErr)
 			l.publish()
-			l.throttle(l.steps.lastTook)
+			l.throttle()
 		case open || l.stored.pending > 0:
 			<-l.inbox.wake
 		default:

@@ -28,10 +28,11 @@ func (l *Loop) SetDutyCycle(share float64) {
 	l.throttled.idle.Store(math.Float64bits(1 - min(max(share, 0.05), 1)))
 }
 
-// throttle idles after a step of the given duration, until the pause is over or an item arrives in
-// the inbox.
-func (l *Loop) throttle(took time.Duration) {
+// throttle idles after a step and the drafts before it, until the pause is over or an item arrives
+// in the inbox.
+func (l *Loop) throttle() {
 	if idle := l.throttled.idleShare(); idle > 0 {
+		took := l.steps.lastTook + l.drafts.chains.took
 		l.throttled.pause(min(time.Duration(float64(took)*idle/(1-idle)), longestIdle))
 	}
 }
