@@ -3,7 +3,8 @@ package draft
 // What followed the same tokens in other conversations. Agents read the same files in several
 // conversations, clients send a request again, and answers to like questions are alike. Others
 // holds the tokens of requests that have ended, the latest 262,144. A sequence that ends like one
-// of them, in more tokens than its own earlier text does, is expected to go on like it.
+// of them, in 16 tokens or more, is expected to go on like it, unless that is so of its own earlier
+// text.
 //
 // The index has the latest position after each gram of 16 tokens. Templates repeat shorter ones in
 // every conversation.

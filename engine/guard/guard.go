@@ -287,7 +287,8 @@ func (g *Guard) Key(refuse Refuse, next http.Handler) http.Handler {
 func (g *Guard) wrongKey() error {
 	if g.APIKey == "" && g.live().KeyLost {
 		return problem.New(problem.Unauthorized, "The API key is missing or wrong",
-			"the settings file is damaged, and may have lost its key, so a random one applies",
+			"the settings file is or was damaged and may have lost its key, so a random one "+
+				"applies",
 			"Repair settings.json, or set or remove the key in Settings.")
 	}
 	return problem.New(problem.Unauthorized, "The API key is missing or wrong", "",

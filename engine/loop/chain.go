@@ -2,9 +2,9 @@ package loop
 
 // Drafts of the model's own block (models.Drafter), or of a draft model (draftmodel.go). Either is
 // called the drafter here. It drafts one token of each sequence at a time, between the planning of
-// a pass and its launch. The plan has reserved rows, pages and slots for as
-// many drafts as may be worth their time. After each draft, its probability decides whether the
-// pass verifies it and whether another one is drafted. What is not needed is given back.
+// a pass and its launch. The plan has reserved rows, pages and slots for as many drafts as may be
+// worth their time. After each draft, its probability decides whether the pass verifies it and
+// whether another one is drafted. What is not needed is given back.
 
 import (
 	"time"
