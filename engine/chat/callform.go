@@ -130,18 +130,19 @@ func (w *callWriter) mark(text string) string {
 	return marked.String()
 }
 
-// object returns the node of the arguments as JSON. A schema that cannot be enforced is an error if
-// the function is strict; else they are any object.
-func (w *callWriter) object(schema json.RawMessage) (grammar.Node, error) {
+// object returns the node of the arguments in a notation, nil for JSON. A schema that cannot be
+// enforced is an error if the function is strict; else they are any object.
+func (w *callWriter) object(schema json.RawMessage, n *jsonschema.Notation) (grammar.Node, error) {
 	if len(schema) == 0 || string(schema) == "null" {
 		schema = json.RawMessage(anyObject)
 	}
-	o := jsonschema.Options{Strict: w.strict, ListedOnly: true}
-	n, err := jsonschema.Build(w.b, asObject(schema), o)
+	o := jsonschema.Options{Strict: w.strict, ListedOnly: true, Notation: n}
+	node, err := jsonschema.Build(w.b, asObject(schema), o)
 	if err != nil && !w.strict {
-		return jsonschema.Build(w.b, json.RawMessage(anyObject), jsonschema.Options{})
+		o = jsonschema.Options{Notation: n}
+		return jsonschema.Build(w.b, json.RawMessage(anyObject), o)
 	}
-	return n, err
+	return node, err
 }
 
 // describesObject reports whether the type of a function's parameters is an object, or not said.
@@ -173,7 +174,7 @@ const anyObject = `{"type":"object"}`
 func jsonCall(head, middle, tail string, quoted bool) func(*callWriter, string,
 	json.RawMessage) (grammar.Node, error) {
 	return func(w *callWriter, name string, parameters json.RawMessage) (grammar.Node, error) {
-		arguments, err := w.object(parameters)
+		arguments, err := w.object(parameters, nil)
 		if err != nil {
 			return 0, err
 		}
@@ -181,6 +182,22 @@ func jsonCall(head, middle, tail string, quoted bool) func(*callWriter, string,
 			name = jsonschema.Quote(name)
 		}
 		return w.b.Seq(w.text(head+name+middle), arguments, w.text(tail)), nil
+	}
+}
+
+// notedCall returns the form of a call that is a name and arguments in a notation. isName reports
+// whether the reader takes a name.
+func notedCall(head string, n *jsonschema.Notation, tail string, isName func(string) bool,
+) func(*callWriter, string, json.RawMessage) (grammar.Node, error) {
+	return func(w *callWriter, name string, parameters json.RawMessage) (grammar.Node, error) {
+		if !isName(name) {
+			return 0, &CallError{"its name cannot be written in this model's tool calls"}
+		}
+		arguments, err := w.object(parameters, n)
+		if err != nil {
+			return 0, err
+		}
+		return w.b.Seq(w.text(head+name), arguments, w.text(tail)), nil
 	}
 }
 

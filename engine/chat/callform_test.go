@@ -99,7 +99,7 @@ func TestCallForms(t *testing.T) {
 		}
 	}
 	for _, format := range []string{"json_tools", "llama3", "mistral", "qwen3_coder", "seed_oss",
-		"glm", "harmony"} {
+		"glm", "harmony", "pythonic", "gemma4", "function_gemma"} {
 		if !seen[format] {
 			t.Errorf("%s has no test", format)
 		}
@@ -120,7 +120,7 @@ func checkCalls(t *testing.T, template *Template, format, text string, one bool)
 		case p.Kind == Reasoning && template.channels != nil:
 		case p.Kind == Broken && strings.HasSuffix(p.Text, "<|message|>"): // a header
 		case p.Kind != Call:
-			if s := strings.TrimSpace(p.Text); s != "" && s != "]" { // of Mistral's list
+			if !isEndOfCalls(p) {
 				t.Fatalf("%s: %q has %s %q", format, text, p.Kind, p.Text)
 			}
 		default:
@@ -152,6 +152,11 @@ func checkCalls(t *testing.T, template *Template, format, text string, one bool)
 	if calls == 0 || one && calls > 1 {
 		t.Fatalf("%s: %q is read as %d calls", format, text, calls)
 	}
+}
+
+// isEndOfCalls reports whether a piece is what follows the last call, such as the end of a list.
+func isEndOfCalls(p Piece) bool {
+	return slices.Contains([]string{"", "]", "]" + pythonicClose}, strings.TrimSpace(p.Text))
 }
 
 func isCode(s string) bool {
@@ -195,7 +200,7 @@ func TestTagsInArguments(t *testing.T) {
 					split := template.NewSplitter("", tool)
 					pieces := append(split.Add(text), split.Close(false)...)
 					for _, p := range pieces {
-						if p.Kind != Call && strings.TrimSpace(p.Text) != "" && p.Text != "]" {
+						if p.Kind != Call && !isEndOfCalls(p) {
 							t.Fatalf("%s: %q has %s %q", f.format, text, p.Kind, p.Text)
 						}
 					}
@@ -225,8 +230,23 @@ func TestCallFormErrors(t *testing.T) {
 			`function "a>b": its name cannot be written`},
 		{"<tool_call>\\n{\"name\"", `{"function":{"name":"f","strict":true,"parameters":{
 			"type":"array"}}}`, `the type of its parameters is not "object"`},
-		{"<|tool_call_start|>", `{"function":{"name":"f"}}`,
-			`there is no grammar of its format of tool calls (pythonic)`},
+		{"<|tool_calls_section_begin|>", `{"function":{"name":"f"}}`,
+			`there is no grammar of its format of tool calls (kimi)`},
+		{"<|tool_call_start|>", `{"function":{"name":"f g"}}`,
+			`function "f g": its name cannot be written`},
+		{"<|tool_call_start|>", `{"function":{"name":"f","strict":true,"parameters":{
+			"properties":{"a b":{}}}}}`, `"a b" cannot be a key in this model's tool calls`},
+		{"<|tool_call_start|>", `{"function":{"name":"f","strict":true,"parameters":{
+			"patternProperties":{"^a":{}},"additionalProperties":false}}}`,
+			`"patternProperties" cannot be enforced: this model writes keys without quotation`},
+		{"<|tool_call_start|>", `{"function":{"name":"f","strict":true,"parameters":{
+			"properties":{"a":{"type":"string","pattern":"(?<=a)x"}}}}}`,
+			`function "f": the schema at "#/properties/a": "pattern" cannot be`},
+		{"<|tool_call>call:", `{"function":{"name":"f{"}}`,
+			`function "f{": its name cannot be written`},
+		{"<|tool_call>call:", `{"function":{"name":"f","strict":true,"parameters":{
+			"properties":{"a":{"type":"object","properties":{"b:":{}}}}}}}`,
+			`"b:" cannot be a key in this model's tool calls`},
 	} {
 		template := (&formatTests{source: c.source}).template(t)
 		_, err := template.Calls(grammar.NewBuilder(), CallOptions{

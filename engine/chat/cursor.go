@@ -98,6 +98,16 @@ func (c *cursor) name(text string) (name string, decided bool) {
 // maxFunctionName is more than the longest name of a function, in bytes.
 const maxFunctionName = 1024
 
+// isFunctionName reports whether cursor.name takes all of a name.
+func isFunctionName(name string) bool {
+	for i := range len(name) {
+		if !isNameByte(name[i]) {
+			return false
+		}
+	}
+	return name != "" && len(name) <= maxFunctionName
+}
+
 // isNameByte reports whether the name of a function may have a byte.
 func isNameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||

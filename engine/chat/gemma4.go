@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+
+	"headroom/engine/grammar"
+	"headroom/engine/grammar/jsonschema"
 )
 
 // gemma4 is the format of Gemma 4:
@@ -30,10 +33,32 @@ func gemmaFormat(name, open, closing, quote string) toolFormat {
 		in:      []string{quote},
 		ends:    []string{"<|tool_response>", "<start_function_response>"},
 		control: true,
+		form:    gemmaForm(open, closing, quote),
 		begin: func(schemas map[string]schema) callReader {
 			return &gemmaReader{open: open, closing: closing, quote: quote, schemas: schemas}
 		},
 	}
+}
+
+// gemmaName is the pattern of keys that gemmaParser.key reads without quotes: no white space, no
+// invisible characters, and no marks.
+const gemmaName = `^[^\u0000-\u0020,:{}\[\]"<>\u007f-\u00a0\u1680\u2000-\u200f\u2028-\u202f` +
+	`\u205f\u3000\ufeff]+$`
+
+func gemmaForm(open, closing, quote string) *callForm {
+	braces := jsonschema.Brackets{Open: "{", Colon: ":", Close: "}", Names: gemmaName}
+	return &callForm{before: open + gemmaCall, between: closing + open + gemmaCall, after: closing,
+		call: func(w *callWriter, name string, parameters json.RawMessage) (grammar.Node, error) {
+			return notedCall("", &jsonschema.Notation{Quotes: []string{w.mark(quote)},
+				Verbatim: true, Avoid: quote, Null: []string{"null"}, False: []string{"false"},
+				True: []string{"true"}, Tight: true, Object: braces, Outermost: braces}, "",
+				isGemmaFunction)(w, name, parameters)
+		}}
+}
+
+// isGemmaFunction reports whether gemmaParser.call reads a name as it is.
+func isGemmaFunction(name string) bool {
+	return name != "" && name == strings.TrimSpace(name) && !strings.ContainsAny(name, "<>\n{")
 }
 
 // gemmaReader parses one call. A string ends with the next quote, so it cannot contain one.

@@ -95,7 +95,7 @@ func (r *harmonyReader) read(text string) (ToolCall, int, verdict) {
 // harmonyForm writes a call after the reasoning that the model may have.
 var harmonyForm = callForm{
 	call: func(w *callWriter, name string, parameters json.RawMessage) (grammar.Node, error) {
-		arguments, err := w.object(parameters)
+		arguments, err := w.object(parameters, nil)
 		if err != nil {
 			return 0, err
 		}

@@ -3,6 +3,8 @@ package chat
 import (
 	"regexp"
 	"strings"
+
+	"headroom/engine/grammar/jsonschema"
 )
 
 // pythonic is the format of LFM2: a list of calls in Python. Only the list of tools is in the
@@ -16,6 +18,8 @@ var pythonic = toolFormat{
 	close:   pythonicClose,
 	control: true,
 	write:   pythonicCalls,
+	form: &callForm{before: pythonicOpen + "[", between: ", ", after: "]" + pythonicClose,
+		call: notedCall("", &pythonArguments, "", isFunctionName)},
 	begin: func(schemas map[string]schema) callReader {
 		return &pythonicReader{schemas: schemas}
 	},
@@ -25,6 +29,17 @@ const (
 	pythonicOpen  = "<|tool_call_start|>"
 	pythonicClose = "<|tool_call_end|>"
 )
+
+// pythonArguments are keyword arguments. The template of LFM2 writes texts between single quotation
+// marks, and lists and dicts as JSON; models write what Python does, too.
+var pythonArguments = jsonschema.Notation{
+	Quotes:    []string{`"`, "'"},
+	Null:      []string{"None", "null"},
+	False:     []string{"False", "false"},
+	True:      []string{"True", "true"},
+	Object:    jsonschema.Brackets{Open: "{", Colon: ": ", Close: "}"},
+	Outermost: jsonschema.Brackets{Open: "(", Colon: "=", Close: ")", Names: keyword.String()},
+}
 
 // pythonicReader parses the calls of one list.
 type pythonicReader struct {
@@ -114,7 +129,7 @@ func (r *pythonicReader) call(text string) (ToolCall, bool) {
 	return callWithJSON(r.function, arguments, r.schemas)
 }
 
-var keyword = regexp.MustCompile(`^[A-Za-z0-9_.-]*`)
+var keyword = regexp.MustCompile(`^[A-Za-z0-9_.-]+`)
 
 // keywordArguments converts arguments such as a=1, b='x' to a JSON object.
 func keywordArguments(text string) (string, bool) {

@@ -86,8 +86,10 @@ func (a *Arguments) Build(argument Argument) (n grammar.Node, err error) {
 	}()
 	defer stop(&err)
 	if a.raw == nil {
-		a.raw = newCompiler(a.b, a.root, a.o, true)
-		a.quoted = newCompiler(a.b, a.root, a.o, false)
+		raw := a.o
+		raw.Notation = &rawNotation
+		a.raw = newCompiler(a.b, a.root, raw)
+		a.quoted = newCompiler(a.b, a.root, a.o)
 		a.quoted.allowed = a.allowed
 	}
 	r, q := a.raw, a.quoted

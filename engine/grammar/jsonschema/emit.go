@@ -14,34 +14,37 @@ type emitter struct {
 	universe *objectShape // of all objects
 	nodes    map[formula]grammar.Node
 	todo     []formula // whose rules are declared and not defined
-	keys     map[string]grammar.Node
+	notation *Notation
 
-	open, shut grammar.Node // of an object
-	openArray  grammar.Node
-	shutArray  grammar.Node
-	emptyArray grammar.Node
-	comma      grammar.Node
-	afterKey   regular.Expr
-	quote      regular.Expr
+	object, outermost *brackets
+	openArray         grammar.Node
+	shutArray         grammar.Node
+	emptyArray        grammar.Node
+	comma             grammar.Node
+	quote             regular.Expr // Empty if expressions have the quotation marks
 }
 
 // maxBlanks bounds the white space at one place.
 const maxBlanks = 40
 
-func newEmitter(c *compiler) emitter {
+func newEmitter(c *compiler, n *Notation) emitter {
 	s, b := c.space, c.b
 	blank, space := regular.Empty, s.Text(" ")
-	if c.o.FlexibleWhitespace {
+	switch {
+	case c.o.FlexibleWhitespace:
 		blank = s.Repeat(s.Set(regular.Of(" \t\r\n")), 0, maxBlanks)
 		space = blank
+	case n.Tight:
+		space = regular.Empty
 	}
 	text := func(t string) regular.Expr { return s.Text(t) }
-	e := emitter{nodes: map[formula]grammar.Node{}, keys: map[string]grammar.Node{}}
-	e.quote = text(`"`)
-	e.afterKey = s.Concat(blank, text(":"), space)
+	e := emitter{nodes: map[formula]grammar.Node{}, notation: n, quote: regular.Empty}
+	if len(n.Quotes) == 1 {
+		e.quote = text(n.Quotes[0])
+	}
 	e.comma = b.Terminal(s.Concat(blank, text(","), space))
-	e.open = b.Terminal(s.Concat(text("{"), blank))
-	e.shut = b.Terminal(s.Concat(blank, text("}")))
+	e.object = c.brackets(n.Object, s.Concat(blank, text(":"), space), blank)
+	e.outermost = c.brackets(n.Outermost, text(n.Outermost.Colon), blank)
 	e.openArray = b.Terminal(s.Concat(text("["), blank))
 	e.shutArray = b.Terminal(s.Concat(blank, text("]")))
 	e.emptyArray = b.Terminal(s.Concat(text("["), blank, text("]")))
@@ -79,11 +82,13 @@ func (c *compiler) define() {
 func (c *compiler) scalars(s *set) regular.Expr {
 	var parts []regular.Expr
 	for _, constant := range []struct {
-		is   bool
-		text string
-	}{{s.null, "null"}, {s.no, "false"}, {s.yes, "true"}} {
-		if constant.is {
-			parts = append(parts, c.space.Text(constant.text))
+		is    bool
+		words []string
+	}{{s.null, c.notation.Null}, {s.no, c.notation.False}, {s.yes, c.notation.True}} {
+		for _, word := range constant.words {
+			if constant.is {
+				parts = append(parts, c.space.Text(word))
+			}
 		}
 	}
 	parts = append(parts, c.numberTexts(s.number))
@@ -102,7 +107,7 @@ func (c *compiler) choices(s *set) grammar.Node {
 		parts = append(parts, c.arrayNode(a))
 	}
 	for _, o := range s.objects {
-		parts = append(parts, c.objectNodes(o)...)
+		parts = append(parts, c.objectNodes(o, c.object)...)
 	}
 	return c.b.Choice(parts...)
 }
@@ -279,17 +284,17 @@ func (c *compiler) itemValues(a *arrayShape) (values []*value, ok bool) {
 
 // objectNodes returns the nodes of the objects of a shape. If a member must have a key of some set,
 // it may be one of those with a name or one of the rest.
-func (c *compiler) objectNodes(o *objectShape) []grammar.Node {
-	return c.expandSome(o, o.some, regular.None)
+func (c *compiler) objectNodes(o *objectShape, in *brackets) []grammar.Node {
+	return c.expandSome(o, in, o.some, regular.None)
 }
 
 // expandSome returns the nodes for the sets of keys that are left. ofRest is the set whose key a
 // member of the rest must have, or None.
-func (c *compiler) expandSome(o *objectShape, left []regular.Expr, ofRest regular.Expr,
-) (nodes []grammar.Node) {
+func (c *compiler) expandSome(o *objectShape, in *brackets, left []regular.Expr,
+	ofRest regular.Expr) (nodes []grammar.Node) {
 	c.spend(1)
 	if len(left) == 0 {
-		return []grammar.Node{c.objectNode(o, ofRest)}
+		return []grammar.Node{c.objectNode(o, in, ofRest)}
 	}
 	keys := left[0]
 	for i, m := range o.members {
@@ -297,17 +302,17 @@ func (c *compiler) expandSome(o *objectShape, left []regular.Expr, ofRest regula
 			continue
 		}
 		if m.required {
-			return c.expandSome(o, left[1:], ofRest)
+			return c.expandSome(o, in, left[1:], ofRest)
 		}
 		one := *o
 		one.members = slices.Clone(o.members)
 		one.members[i].required = true
-		nodes = append(nodes, c.expandSome(&one, left[1:], ofRest)...)
+		nodes = append(nodes, c.expandSome(&one, in, left[1:], ofRest)...)
 	}
 	switch {
 	case len(o.rest) == 0:
 	case ofRest == regular.None || ofRest == keys:
-		nodes = append(nodes, c.expandSome(o, left[1:], keys)...)
+		nodes = append(nodes, c.expandSome(o, in, left[1:], keys)...)
 	default:
 		unsupported(c.root, "not", "two schemas ask for members without naming them")
 	}
@@ -330,7 +335,7 @@ type objectWriter struct {
 
 // objectNode returns the node of the objects of a shape. some, if not None, are the keys of which a
 // member of the rest must have one.
-func (c *compiler) objectNode(o *objectShape, some regular.Expr) grammar.Node {
+func (c *compiler) objectNode(o *objectShape, in *brackets, some regular.Expr) grammar.Node {
 	o = c.listedOnly(o)
 	w := &objectWriter{compiler: c, shape: o, states: map[[2]int]grammar.Node{}}
 	names := make([]string, 0, len(o.members))
@@ -342,22 +347,22 @@ func (c *compiler) objectNode(o *objectShape, some regular.Expr) grammar.Node {
 		if m.value == never {
 			continue
 		}
-		w.members = append(w.members, c.b.Seq(c.key(m.name), c.node(m.value)))
+		w.members = append(w.members, c.b.Seq(c.key(in, m.name), c.node(m.value)))
 		w.needed = append(w.needed, m.required)
 	}
-	others := regular.All
-	if len(names) > 0 {
-		others = c.space.Not(c.oneOfTexts(names))
-	}
-	w.rest, w.hasRest = c.restNode(o.rest, others)
+	others := c.otherKeys(in, names)
+	w.rest, w.hasRest = c.restNode(o.rest, in, others)
 	if some != regular.None {
-		w.some, w.hasSome = c.restNode(o.rest, c.space.And(others, some))
+		if in.bare {
+			c.unwritableKeys()
+		}
+		w.some, w.hasSome = c.restNode(o.rest, in, c.space.And(others, some))
 		if !w.hasSome {
 			return c.b.Terminal(regular.None)
 		}
 	}
 	w.count()
-	return c.b.Seq(c.open, w.from(0, 0), c.shut)
+	return c.b.Seq(in.open, w.from(0, 0), in.shut)
 }
 
 // listedOnly returns the shape without members that no schema mentions; see Options.ListedOnly.
@@ -380,30 +385,75 @@ func (c *compiler) listedOnly(o *objectShape) *objectShape {
 	return &closed
 }
 
-func (c *compiler) key(name string) grammar.Node {
-	n, ok := c.keys[name]
+func (c *compiler) key(in *brackets, name string) grammar.Node {
+	n, ok := in.keys[name]
 	if !ok {
 		c.spend(len(name))
-		n = c.b.Terminal(c.space.Concat(c.quote, c.space.Text(c.spelled(name)), c.quote,
-			c.afterKey))
-		c.keys[name] = n
+		var key regular.Expr
+		switch {
+		case !in.bare:
+			key = c.space.Concat(c.quote, c.inAllWays(c.space, func() regular.Expr {
+				return c.space.Text(c.content(name))
+			}), c.quote)
+		case c.space.Matches(in.names, name):
+			key = c.space.Text(name)
+		default:
+			unsupported(c.root, "properties", strconv.Quote(name)+
+				" cannot be a key in this model's tool calls")
+		}
+		n = c.b.Terminal(c.space.Concat(key, in.afterKey))
+		in.keys[name] = n
 	}
 	return n
 }
 
+// otherKeys returns all keys but some names.
+func (c *compiler) otherKeys(in *brackets, names []string) regular.Expr {
+	switch {
+	case len(names) == 0:
+		return in.names
+	case !in.bare:
+		return c.space.Not(c.oneOfTexts(names))
+	}
+	parts := make([]regular.Expr, len(names))
+	for i, name := range names {
+		c.spend(1 + len(name))
+		parts[i] = c.space.Text(name)
+	}
+	return c.space.And(in.names, c.space.Not(c.space.Or(parts...)))
+}
+
 // restNode returns the node of a member whose key is of a class and of others.
-func (c *compiler) restNode(classes []memberClass, others regular.Expr) (grammar.Node, bool) {
+func (c *compiler) restNode(classes []memberClass, in *brackets, others regular.Expr,
+) (grammar.Node, bool) {
 	var parts []grammar.Node
 	for _, class := range classes {
-		keys := c.nonEmpty(c.space.And(class.keys, others))
+		keys := class.keys
+		if in.bare && keys != c.anyText {
+			c.unwritableKeys()
+		} else if in.bare {
+			keys = regular.All
+		}
+		keys = c.nonEmpty(c.space.And(keys, others))
 		if keys == regular.None {
 			continue
 		}
-		key := c.b.Terminal(c.space.Concat(c.quote, c.space.And(keys, c.allowed), c.quote,
-			c.afterKey))
+		if !in.bare {
+			keys = c.space.Concat(c.quote, c.space.And(keys, c.allowed), c.quote)
+		}
+		key := c.b.Terminal(c.space.Concat(keys, in.afterKey))
 		parts = append(parts, c.b.Seq(key, c.node(class.value)))
 	}
 	return c.b.Choice(parts...), len(parts) > 0
+}
+
+// unwritableKeys stops the compiler: expressions of keys are those of strings.
+func (c *compiler) unwritableKeys() {
+	keyword := "patternProperties"
+	if c.root.get("propertyNames") != nil {
+		keyword = "propertyNames"
+	}
+	unsupported(c.root, keyword, "this model writes keys without quotation marks")
 }
 
 // count decides up to which number members are counted.

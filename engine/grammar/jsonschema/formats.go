@@ -133,7 +133,7 @@ func (c *compiler) format(v *value, name string) regular.Expr {
 	case c.o.Strict && !openAPIFormats[name]:
 		unsupported(v, "format", "the format "+strconv.Quote(name)+" is not known")
 	default:
-		return c.anyText
+		return c.space.Repeat(c.anyCharacter, 0, regular.Unlimited)
 	}
 	e := c.whole(pattern)
 	if name == "hostname" {

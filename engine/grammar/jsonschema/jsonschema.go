@@ -17,6 +17,7 @@
 //	set.go        sets of values: and, or, not
 //	numbers.go, strings.go, formats.go, arrays.go, objects.go  the parts of sets
 //	emit.go       from sets to a grammar
+//	notation.go   values that are not written as JSON
 //	arguments.go  schemas of functions whose calls have tags
 //
 // The work is counted, so that a hostile schema ends in an error and not in a long wait.
@@ -44,6 +45,8 @@ type Options struct {
 	ListedOnly bool
 	// Strict refuses formats that are not known, instead of taking them as annotations.
 	Strict bool
+	// Notation is how the value is written, which must be an object. nil: JSON.
+	Notation *Notation
 }
 
 // Unsupported is the error of a schema that may be valid but cannot be enforced.
@@ -76,8 +79,12 @@ func Build(b *grammar.Builder, schema json.RawMessage, o Options) (n grammar.Nod
 	if err != nil {
 		return 0, err
 	}
-	c := newCompiler(b, root, o, false)
-	n = c.node(c.possible(root))
+	c := newCompiler(b, root, o)
+	if f := c.possible(root); o.Notation == nil {
+		n = c.node(f)
+	} else {
+		n = c.outermostNode(f)
+	}
 	c.define()
 	return n, nil
 }
@@ -168,15 +175,21 @@ type compiler struct {
 	emitter
 }
 
-// newCompiler returns a compiler of the schemas in root. raw says how strings are spelled; see
-// texts.
-func newCompiler(b *grammar.Builder, root *value, o Options, raw bool) *compiler {
+// newCompiler returns a compiler of the schemas in root.
+func newCompiler(b *grammar.Builder, root *value, o Options) *compiler {
+	n := o.Notation
+	if n == nil {
+		n = &jsonNotation
+	}
 	c := &compiler{b: b, space: b.Space, o: o, allowed: regular.All,
 		began: b.Space.Work()}
+	if n.Avoid != "" {
+		c.allowed = c.space.Not(c.space.Concat(regular.All, c.space.Text(n.Avoid), regular.All))
+	}
 	c.formulas = newFormulas()
-	c.texts = newTexts(b.Space, raw)
+	c.texts = newTexts(b.Space, n)
 	c.numerals = newNumerals(b.Space)
-	c.emitter = newEmitter(c)
+	c.emitter = newEmitter(c, n)
 	c.openDocument(root)
 	return c
 }

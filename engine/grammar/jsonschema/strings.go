@@ -12,63 +12,43 @@ import (
 	"headroom/engine/grammar/regular"
 )
 
+// texts has one way to write strings, or several, if the notation has several quotation marks. An
+// expression has the strings in all ways, with their quotation marks if there are several.
 type texts struct {
-	raw          bool // characters are spelled as they are, without the escapes of JSON
-	anyCharacter regular.Expr
-	anyText      regular.Expr
-	patterns     map[string]regular.Expr
-	formats      map[string]regular.Expr
-	sets         map[string]regular.Expr // characters of sets, by their ranges
-	escapes      []escape                // the characters that have one
+	ways     []*way
+	*way     // the one that is being built
+	anyText  regular.Expr
+	patterns map[string]regular.Expr
 }
 
-// escape is a character that is not spelled as itself.
-type escape struct {
-	character rune
-	expr      regular.Expr
-}
-
-func newTexts(s *regular.Space, raw bool) texts {
-	t := texts{raw: raw, patterns: map[string]regular.Expr{}, formats: map[string]regular.Expr{},
-		sets: map[string]regular.Expr{}}
-	for c := rune(0); c <= '\\' && !raw; c++ {
-		if spelled := spelling(c); len(spelled) > 1 {
-			t.escapes = append(t.escapes, escape{c, s.Text(spelled)})
-		}
+func newTexts(s *regular.Space, n *Notation) texts {
+	t := texts{patterns: map[string]regular.Expr{}}
+	for _, quote := range n.Quotes {
+		t.ways = append(t.ways, newWay(s, n, quote))
 	}
-	t.anyCharacter = t.characters(s, []regular.RuneRange{{Lo: 0, Hi: 0x10FFFF}})
-	t.anyText = s.Repeat(t.anyCharacter, 0, regular.Unlimited)
+	t.way = t.ways[0]
+	t.anyText = t.inAllWays(s, func() regular.Expr {
+		return s.Repeat(t.anyCharacter, 0, regular.Unlimited)
+	})
 	return t
 }
 
-// spelled returns the text of a string, without quotation marks.
-func (t *texts) spelled(s string) string {
-	if t.raw {
-		return s
+// inAllWays returns the strings of an expression that build returns for one way.
+func (t *texts) inAllWays(s *regular.Space, build func() regular.Expr) regular.Expr {
+	if len(t.ways) == 1 {
+		return build()
 	}
-	return quoteContent(s)
+	defer func(before *way) { t.way = before }(t.way)
+	var all []regular.Expr
+	for _, t.way = range t.ways {
+		quote := s.Text(t.quote)
+		all = append(all, s.Concat(quote, build(), quote))
+	}
+	return s.Or(all...)
 }
 
-// characters returns the expression of the spelling of one character of a set.
-func (t *texts) characters(s *regular.Space, set []regular.RuneRange) regular.Expr {
-	if t.raw {
-		return s.Runes(set...)
-	}
-	var raw []regular.RuneRange
-	var escaped []regular.Expr
-	for _, r := range set {
-		for _, e := range t.escapes {
-			if e.character < r.Lo || e.character > r.Hi {
-				continue
-			}
-			escaped = append(escaped, e.expr)
-			raw = append(raw, regular.RuneRange{Lo: r.Lo, Hi: e.character - 1})
-			r.Lo = e.character + 1
-		}
-		raw = append(raw, r)
-	}
-	return s.Or(append(escaped, s.Runes(raw...))...)
-}
+// spelled returns the text of a string in one of the ways, as expressions have it.
+func (t *texts) spelled(s string) string { return t.quote + t.content(s) + t.quote }
 
 // bothTexts returns the strings of both sets. All sets are within anyText, which is left out: an
 // expression without an intersection is matched faster.
@@ -101,7 +81,9 @@ func (c *compiler) stringKeywords(v *value) regular.Expr {
 	case high != regular.Unlimited && low > high:
 		return regular.None
 	case low > 0 || high != regular.Unlimited:
-		e = c.space.Repeat(c.anyCharacter, low, high)
+		e = c.inAllWays(c.space, func() regular.Expr {
+			return c.space.Repeat(c.anyCharacter, low, high)
+		})
 	}
 	if pattern := v.get("pattern"); pattern != nil {
 		if pattern.kind != text {
@@ -113,7 +95,9 @@ func (c *compiler) stringKeywords(v *value) regular.Expr {
 		if format.kind != text {
 			invalid(v, "format is not a string")
 		}
-		e = c.bothTexts(e, c.format(v, format.text))
+		e = c.bothTexts(e, c.inAllWays(c.space, func() regular.Expr {
+			return c.format(v, format.text)
+		}))
 	}
 	return e
 }
@@ -121,12 +105,18 @@ func (c *compiler) stringKeywords(v *value) regular.Expr {
 // oneOfTexts returns the strings of a list. Texts with a common beginning share it, so that each
 // character of an answer excludes most of them at once.
 func (c *compiler) oneOfTexts(list []string) regular.Expr {
-	for i, s := range list {
-		list[i] = c.spelled(s)
-		c.spend(1 + len(s))
+	if len(list) == 0 {
+		return regular.None
 	}
-	slices.Sort(list)
-	return c.beginnings(slices.Compact(list))
+	return c.inAllWays(c.space, func() regular.Expr {
+		spelled := make([]string, len(list))
+		for i, s := range list {
+			spelled[i] = c.content(s)
+			c.spend(1 + len(s))
+		}
+		slices.Sort(spelled)
+		return c.beginnings(slices.Compact(spelled))
+	})
 }
 
 // beginnings returns the expression of texts that are sorted.
@@ -190,7 +180,12 @@ func (c *compiler) pattern(v *value, keyword, pattern string) regular.Expr {
 	parsed, err := regular.ParsePattern(pattern)
 	e := regular.None
 	if err == nil {
-		e, err = parsed.Search(c.space, c.spellings)
+		e = c.inAllWays(c.space, func() (in regular.Expr) {
+			if err == nil {
+				in, err = parsed.Search(c.space, c.spellings)
+			}
+			return in
+		})
 	}
 	if err != nil {
 		reason := err.Error()

@@ -1,0 +1,261 @@
+package chat
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	validator "github.com/santhosh-tekuri/jsonschema/v6"
+
+	"headroom/engine/grammar"
+)
+
+// schemaMaker makes random schemas of arguments.
+type schemaMaker struct{ *rand.Rand }
+
+func (m schemaMaker) of(list ...string) string { return list[m.IntN(len(list))] }
+
+func (m schemaMaker) object(depth int) string {
+	var properties, required []string
+	for _, name := range []string{"a", "b_2", "with-dash", "d"}[:m.IntN(5)] {
+		properties = append(properties, fmt.Sprintf("%q:%s", name, m.value(depth-1)))
+		if len(required) < 2 && m.IntN(2) == 0 {
+			required = append(required, fmt.Sprintf("%q", name))
+		}
+	}
+	return `{"type":"object","properties":{` + strings.Join(properties, ",") + `},"required":[` +
+		strings.Join(required, ",") + `],` +
+		m.of(`"additionalProperties":false`, `"minProperties":0`, `"maxProperties":2`,
+			`"additionalProperties":{"type":"integer"}`) + `}`
+}
+
+func (m schemaMaker) value(depth int) string {
+	if depth > 0 && m.IntN(2) == 0 {
+		switch m.IntN(3) {
+		case 0:
+			return m.object(depth)
+		case 1:
+			return `{"type":"array","items":` + m.value(depth-1) +
+				m.of(`}`, `,"maxItems":2}`, `,"minItems":1}`)
+		}
+		return `{"anyOf":[` + m.value(depth-1) + `,{"type":"null"}]}`
+	}
+	return m.of(`{"type":"string"}`, `{"type":"string","maxLength":3}`, `{"type":"boolean"}`,
+		`{"type":"string","pattern":"^[A-Z'\"]{2}$"}`, `{"type":"integer","minimum":-3}`,
+		`{"type":"number","maximum":9}`, `{"enum":["it's","say \"x\"","'\"",7,true,null]}`,
+		`{"const":{"k":[false,null,"'"]}}`, `{"not":{"type":["array","object","string"]}}`,
+		`{"type":"string","format":"date"}`, `{"type":"string","not":{"const":"a"}}`)
+}
+
+// hasControl matches JSON with a control character that is no tab or end of a line.
+var hasControl = regexp.MustCompile(`\\[ubf]`)
+
+// TestRandomSchemas: of random schemas, what a form writes is read as arguments that fit. The form
+// also takes them as the template and models of the format write them.
+func TestRandomSchemas(t *testing.T) {
+	for _, format := range []string{"pythonic", "gemma4", "function_gemma"} {
+		template := templateOf(t, format)
+		written, taken := 0, 0
+		for seed := range uint64(120) {
+			m := schemaMaker{rand.New(rand.NewPCG(seed, 5))}
+			schema := m.object(3)
+			tools := []json.RawMessage{json.RawMessage(`{"type":"function","function":{` +
+				`"name":"f","strict":true,"parameters":` + schema + `}}`)}
+			g := callGrammar(t, template, tools)
+			for range 4 {
+				text := write(t, g, m.Rand)
+				if text == "" {
+					continue // too long
+				}
+				written++
+				arguments := argumentsOf(t, template, text, tools)
+				if err := fits(t, schema, arguments); err != nil {
+					t.Fatalf("%s, seed %d: %s\n%q is read as %s: %v", format, seed, schema, text,
+						arguments, err)
+				}
+				if hasControl.MatchString(arguments) {
+					continue // no model writes these
+				}
+				for _, text := range writings(t, format, arguments) {
+					taken++
+					if n := g.NewMatcher().AcceptBytes([]byte(text)); n < len(text) {
+						t.Fatalf("%s, seed %d: %s\n%q is taken up to %q", format, seed, schema,
+							text, text[:n])
+					}
+				}
+			}
+		}
+		if written < 300 || taken < 300 {
+			t.Errorf("%s: only %d texts ended, and %d were taken", format, written, taken)
+		}
+	}
+}
+
+func callGrammar(t *testing.T, template *Template, tools []json.RawMessage) *grammar.Grammar {
+	t.Helper()
+	b := grammar.NewBuilder()
+	start, err := template.Calls(b, CallOptions{Tools: tools, One: true,
+		IsToken: func(string) bool { return false }})
+	if err != nil {
+		t.Fatalf("%s: %v", tools, err)
+	}
+	g, err := b.Compile(start)
+	if err != nil {
+		t.Fatalf("%s: %v", tools, err)
+	}
+	return g
+}
+
+// argumentsOf returns the arguments of the one call in a text.
+func argumentsOf(t *testing.T, template *Template, text string, tools []json.RawMessage) string {
+	t.Helper()
+	split := template.NewSplitter("", tools)
+	arguments := ""
+	for _, p := range append(split.Add(text), split.Close(false)...) {
+		switch {
+		case p.Kind == Call && arguments == "":
+			arguments = p.Call.Arguments
+		case !isEndOfCalls(p) || p.Kind == Call:
+			t.Fatalf("%q has %s %q", text, p.Kind, p.Text)
+		}
+	}
+	if arguments == "" {
+		t.Fatalf("%q has no call", text)
+	}
+	return arguments
+}
+
+func fits(t *testing.T, schema, value string) error {
+	t.Helper()
+	c := validator.NewCompiler()
+	c.AssertFormat()
+	doc, err := validator.UnmarshalJSON(strings.NewReader(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.AddResource("s.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	v, err := c.Compile("s.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	instance, err := validator.UnmarshalJSON(strings.NewReader(value))
+	if err != nil {
+		return err
+	}
+	return v.Validate(instance)
+}
+
+// writings returns a call with arguments as models of a format write it.
+func writings(t *testing.T, format, arguments string) []string {
+	t.Helper()
+	switch format {
+	case "gemma4", "function_gemma":
+		f := map[string]*toolFormat{"gemma4": &gemma4, "function_gemma": &functionGemma}[format]
+		return []string{f.open[0] + "call:f" + gemmaWriting(t, arguments, f.in[0]) + f.close}
+	}
+	call := func(value func(json.RawMessage) string) string {
+		var parts []string
+		eachMember(t, arguments, func(key string, v json.RawMessage) {
+			parts = append(parts, key+"="+value(v))
+		})
+		return "<|tool_call_start|>[f(" + strings.Join(parts, ", ") + ")]<|tool_call_end|>"
+	}
+	return []string{
+		// The template: single quotation marks, JSON inside, True and None outside.
+		call(func(v json.RawMessage) string {
+			if v[0] == '[' || v[0] == '{' {
+				return spacedJSON(t, string(v))
+			}
+			return pythonWriting(t, string(v), "'")
+		}),
+		call(func(v json.RawMessage) string { return pythonWriting(t, string(v), "'") }),
+		call(func(v json.RawMessage) string { return pythonWriting(t, string(v), `"`) }),
+	}
+}
+
+// eachMember calls do for the members of a JSON object, in their order.
+func eachMember(t *testing.T, text string, do func(key string, value json.RawMessage)) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	_, err := d.Token()
+	for err == nil && d.More() {
+		var key json.Token
+		var value json.RawMessage
+		if key, err = d.Token(); err == nil {
+			err = d.Decode(&value)
+		}
+		if err == nil {
+			do(key.(string), value)
+		}
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+// rewritten returns JSON with other marks.
+func rewritten(t *testing.T, text, comma, colon string, key, scalar func(string) string) string {
+	t.Helper()
+	var parts []string
+	inner := func(v json.RawMessage) string {
+		return rewritten(t, string(v), comma, colon, key, scalar)
+	}
+	switch text[0] {
+	case '{':
+		eachMember(t, text, func(k string, v json.RawMessage) {
+			parts = append(parts, key(k)+colon+inner(v))
+		})
+		return "{" + strings.Join(parts, comma) + "}"
+	case '[':
+		var items []json.RawMessage
+		if err := json.Unmarshal([]byte(text), &items); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range items {
+			parts = append(parts, inner(v))
+		}
+		return "[" + strings.Join(parts, comma) + "]"
+	}
+	return scalar(text)
+}
+
+func spacedJSON(t *testing.T, text string) string {
+	same := func(s string) string { return s }
+	return rewritten(t, text, ", ", ": ", quote, same)
+}
+
+// pythonWriting returns what Python writes for a value. Texts have mark around them.
+func pythonWriting(t *testing.T, text, mark string) string {
+	str := func(s string) string {
+		escapes := strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`,
+			mark, `\`+mark)
+		return mark + escapes.Replace(s) + mark
+	}
+	return rewritten(t, text, ", ", ": ", str, func(text string) string {
+		if word, ok := map[string]string{"true": "True", "false": "False",
+			"null": "None"}[text]; ok {
+			return word
+		}
+		var s string
+		if json.Unmarshal([]byte(text), &s) == nil {
+			return str(s)
+		}
+		return text
+	})
+}
+
+func gemmaWriting(t *testing.T, text, mark string) string {
+	same := func(s string) string { return s }
+	return rewritten(t, text, ",", ":", same, func(text string) string {
+		var s string
+		if text != "null" && json.Unmarshal([]byte(text), &s) == nil {
+			return mark + s + mark
+		}
+		return text
+	})
+}
