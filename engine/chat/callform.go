@@ -20,6 +20,8 @@ import (
 type CallOptions struct {
 	Tools []json.RawMessage // those that may be called, as in the request
 	One   bool              // one call; else one or more
+	// OneBlock allows only the calls that one opening tag begins.
+	OneBlock bool
 	// IsToken reports whether a tag is one token of the model.
 	IsToken func(tag string) bool
 }
@@ -29,6 +31,7 @@ type callForm struct {
 	before  string // of the first call
 	between string // after one call and before the next
 	after   string // of the last call
+	block   bool   // before and after are the tags of all calls together
 	call    func(w *callWriter, name string, parameters json.RawMessage) (grammar.Node, error)
 	// begun returns the beginning of the call that a reader is in, as the form writes it. It is
 	// false as long as the text may be no call. nil: calls begin with a tag.
@@ -78,7 +81,7 @@ func (t *Template) Calls(b *grammar.Builder, o CallOptions) (grammar.Node, error
 	}
 	call := b.Choice(calls...)
 	more := b.Seq()
-	if !o.One && form.between != "" {
+	if !o.One && form.between != "" && (form.block || !o.OneBlock) {
 		more = b.Repeat(b.Seq(w.text(form.between), call), 0, regular.Unlimited)
 	}
 	return b.Seq(w.text(form.before), call, more, w.text(form.after)), nil

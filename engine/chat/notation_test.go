@@ -259,3 +259,77 @@ func gemmaWriting(t *testing.T, text, mark string) string {
 		return text
 	})
 }
+
+// notationTools are the functions of TestNotations.
+var notationTools = []json.RawMessage{
+	json.RawMessage(`{"function":{"name":"now"}}`),
+	json.RawMessage(`{"function":{"name":"f","strict":true,"parameters":{"type":"object",
+		"properties":{"s":{"type":"string"},"b":{"type":["boolean","null"]},"n":{"type":"number"},
+			"o":{"type":"object","properties":{"s":{"type":"string"},"l":{"type":"array"}}}},
+		"required":["s"]}}}`),
+}
+
+// TestNotations: calls as they are written by hand, and which of them the forms take. A tag between
+// ⟦ and ⟧ is a token.
+func TestNotations(t *testing.T) {
+	for _, c := range []struct {
+		format, text string
+		o            CallOptions
+		want         bool
+	}{
+		{"pythonic", `<|tool_call_start|>[f(s="x")]<|tool_call_end|>`, CallOptions{One: true}, true},
+		{"pythonic", `<|tool_call_start|>[f(s='it\'s "x"', b=True, n=-1.5e-3)]<|tool_call_end|>`,
+			CallOptions{}, true},
+		{"pythonic", `<|tool_call_start|>[f(s="it's \"x\"\n", b=None)]<|tool_call_end|>`,
+			CallOptions{}, true},
+		{"pythonic", `<|tool_call_start|>[f(s="", o={"s": 'a', 'l': [None, true, {"x": []}]})]` +
+			`<|tool_call_end|>`, CallOptions{}, true},
+		{"pythonic", `<|tool_call_start|>[now(), f(s="x"), now(a=1, b-2={})]<|tool_call_end|>`,
+			CallOptions{OneBlock: true}, true},
+		{"pythonic", `<|tool_call_start|>[now(), f(s="x")]<|tool_call_end|>`,
+			CallOptions{One: true}, false},
+		{"pythonic", `<|tool_call_start|>[]<|tool_call_end|>`, CallOptions{}, false},
+		{"pythonic", `<|tool_call_start|>[f(b=True)]<|tool_call_end|>`, CallOptions{}, false},
+		{"pythonic", `<|tool_call_start|>[f(b=True, s="x")]<|tool_call_end|>`, CallOptions{}, false},
+		{"pythonic", `<|tool_call_start|>[f(s="x", c=1)]<|tool_call_end|>`, CallOptions{}, false},
+		{"pythonic", `<|tool_call_start|>[f(s="x')]<|tool_call_end|>`, CallOptions{}, false},
+		{"pythonic", `<|tool_call_start|>[f(s=x)]<|tool_call_end|>`, CallOptions{}, false},
+		{"pythonic", `<|tool_call_start|>[f("x")]<|tool_call_end|>`, CallOptions{}, false},
+		{"pythonic", `⟦<|tool_call_start|>⟧[f(s="</a>")]⟦<|tool_call_end|>⟧`, tokens, true},
+		{"pythonic", `<|tool_call_start|>[now()]<|tool_call_end|>`, tokens, false},
+		{"gemma4", `<|tool_call>call:f{s:<|"|>it's "x"` + "\n" + `<|"|>,b:true}<tool_call|>`,
+			CallOptions{One: true}, true},
+		{"gemma4", `<|tool_call>call:f{s:<|"|><|"|>,o:{s:<|"|>a<|"|>,l:[1,null,{x:[]}]}}` +
+			`<tool_call|><|tool_call>call:now{}<tool_call|>`, CallOptions{}, true},
+		{"gemma4", `<|tool_call>call:now{}<tool_call|><|tool_call>call:now{}<tool_call|>`,
+			CallOptions{OneBlock: true}, false},
+		{"gemma4", `<|tool_call>call:now{a:1,größe:<|"|>x<|"|>}<tool_call|>`, CallOptions{}, true},
+		{"gemma4", `<|tool_call>call:now{a b:1}<tool_call|>`, CallOptions{}, false},
+		{"gemma4", `<|tool_call>call:f{s:"x"}<tool_call|>`, CallOptions{}, false},
+		{"gemma4", `<|tool_call>call:f{b:true}<tool_call|>`, CallOptions{}, false},
+		{"gemma4", `⟦<|tool_call>⟧call:f{s:⟦<|"|>⟧x⟦<|"|>⟧}⟦<tool_call|>⟧`, tokens, true},
+		{"gemma4", `⟦<|tool_call>⟧call:f{s:⟦<|"|>⟧x<|"|>,⟦<|"|>⟧}⟦<tool_call|>⟧`, tokens, false},
+	} {
+		o := c.o
+		o.Tools = notationTools
+		if o.IsToken == nil {
+			o.IsToken = func(string) bool { return false }
+		}
+		b := grammar.NewBuilder()
+		start, err := templateOf(t, c.format).Calls(b, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := b.Compile(start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.NewReplacer("⟦", TagMark, "⟧", TagMark).Replace(c.text)
+		m := g.NewMatcher()
+		if n := m.AcceptBytes([]byte(text)); (n == len(text) && m.Complete()) != c.want {
+			t.Errorf("%s: %q is taken up to %q, expected %t", c.format, text, text[:n], c.want)
+		}
+	}
+}
+
+var tokens = CallOptions{IsToken: func(tag string) bool { return tag != "" }}

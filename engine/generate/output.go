@@ -91,7 +91,7 @@ func (p *Params) ChooseTools(c ToolChoice, tools []json.RawMessage) error {
 	case !c.Required && len(chosen) < len(tools):
 		return Unsupported(c.Param, `a choice of functions is only supported with the mode "required"`)
 	case !c.Required && strict:
-		calls.OneCall = true // each call has this form
+		calls.OneBlock = true // each block of calls has this form
 		p.Calls = &calls
 		return nil
 	case !c.Required:

@@ -131,7 +131,7 @@ func TestChat(t *testing.T) {
 			func(r *Request) {
 				r.Messages = []chat.Message{{Role: "user", Content: "u"}}
 				r.Tools = []json.RawMessage{json.RawMessage(strict)}
-				r.Calls = &structured.Output{Kind: structured.Calls, OneCall: true,
+				r.Calls = &structured.Output{Kind: structured.Calls, OneBlock: true,
 					Tools: []json.RawMessage{json.RawMessage(
 						`{"function":{"name":"f","strict":true}}`)}}
 			}},

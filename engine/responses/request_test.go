@@ -53,7 +53,7 @@ func TestParams(t *testing.T) {
 		`"parameters":{"type":"object","properties":{"z":{},"a":{}}}}`
 	tool := json.RawMessage(`{"type":"function","function":{"name":"f",` +
 		`"description":"does \"f\"","parameters":{"type":"object","properties":{"z":{},"a":{}}}}}`)
-	strict := &structured.Output{Kind: structured.Calls, OneCall: true, Tools: []json.RawMessage{
+	strict := &structured.Output{Kind: structured.Calls, OneBlock: true, Tools: []json.RawMessage{
 		json.RawMessage(`{"function":{"name":"f","parameters":{"type":"object",` +
 			`"properties":{"z":{},"a":{}}},"strict":true}}`)}}
 	custom := func(description string) json.RawMessage {

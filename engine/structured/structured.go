@@ -53,6 +53,8 @@ type Output struct {
 	// be more.
 	Tools   []json.RawMessage
 	OneCall bool
+	// OneBlock allows the calls of one block, which are several where a format has blocks of calls.
+	OneBlock bool
 	// Whitespace allows white space between the parts of JSON. Without it, JSON has one fixed
 	// form.
 	Whitespace bool
@@ -295,8 +297,9 @@ func (c *Compiler) NewAnswer(o *Output) (*Answer, error) {
 
 // grammar returns the grammar of a form.
 func (c *Compiler) grammar(o *Output) (*grammar.Grammar, error) {
-	k := c.kept(fmt.Sprintf("%q %t %t %t %t %t %q %q", o.Kind, o.Strict, o.Whitespace,
-		o.Before.Inside, o.Before.Open != "", o.OneCall, o.Source, o.Tools))
+	k := c.kept(fmt.Sprintf("%q %t %t %t %t %t %t %q %q", o.Kind, o.Strict, o.Whitespace,
+		o.Before.Inside, o.Before.Open != "", o.OneCall, o.OneBlock, o.Source,
+		o.Tools))
 	k.once.Do(func() {
 		g, err := o.Compile(c.calls)
 		if k.err = err; err == nil {

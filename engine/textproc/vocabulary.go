@@ -45,10 +45,11 @@ func CallForm(m Model) structured.CallForm {
 }
 
 func callOptions(m Model, o *structured.Output) chat.CallOptions {
-	return chat.CallOptions{Tools: o.Tools, One: o.OneCall, IsToken: func(tag string) bool {
-		_, ok := m.Tokenizer().TokenID(tag)
-		return ok
-	}}
+	return chat.CallOptions{Tools: o.Tools, One: o.OneCall, OneBlock: o.OneBlock,
+		IsToken: func(tag string) bool {
+			_, ok := m.Tokenizer().TokenID(tag)
+			return ok
+		}}
 }
 
 // WatchCalls returns what finds the calls in an answer, for a format whose calls do not begin with
