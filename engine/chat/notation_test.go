@@ -267,6 +267,8 @@ var notationTools = []json.RawMessage{
 		"properties":{"s":{"type":"string"},"b":{"type":["boolean","null"]},"n":{"type":"number"},
 			"o":{"type":"object","properties":{"s":{"type":"string"},"l":{"type":"array"}}}},
 		"required":["s"]}}}`),
+	json.RawMessage(`{"function":{"name":"g","strict":true,"parameters":{"type":"object",
+		"properties":{"s":{"type":"string"}},"additionalProperties":{"type":"integer"}}}}`),
 }
 
 // TestNotations: calls as they are written by hand, and which of them the forms take. A tag between
@@ -294,6 +296,8 @@ func TestNotations(t *testing.T) {
 		{"pythonic", `<|tool_call_start|>[f(s="x", c=1)]<|tool_call_end|>`, CallOptions{}, false},
 		{"pythonic", `<|tool_call_start|>[f(s="x')]<|tool_call_end|>`, CallOptions{}, false},
 		{"pythonic", `<|tool_call_start|>[f(s=x)]<|tool_call_end|>`, CallOptions{}, false},
+		{"pythonic", `<|tool_call_start|>[g(s="", n=1)]<|tool_call_end|>`, CallOptions{}, true},
+		{"pythonic", `<|tool_call_start|>[g(s=1)]<|tool_call_end|>`, CallOptions{}, false},
 		{"pythonic", `<|tool_call_start|>[f("x")]<|tool_call_end|>`, CallOptions{}, false},
 		{"pythonic", `⟦<|tool_call_start|>⟧[f(s="</a>")]⟦<|tool_call_end|>⟧`, tokens, true},
 		{"pythonic", `<|tool_call_start|>[now()]<|tool_call_end|>`, tokens, false},
@@ -304,6 +308,8 @@ func TestNotations(t *testing.T) {
 		{"gemma4", `<|tool_call>call:now{}<tool_call|><|tool_call>call:now{}<tool_call|>`,
 			CallOptions{OneBlock: true}, false},
 		{"gemma4", `<|tool_call>call:now{a:1,größe:<|"|>x<|"|>}<tool_call|>`, CallOptions{}, true},
+		{"gemma4", `<|tool_call>call:g{n:1}<tool_call|>`, CallOptions{}, true},
+		{"gemma4", `<|tool_call>call:g{s:1}<tool_call|>`, CallOptions{}, false},
 		{"gemma4", `<|tool_call>call:now{a b:1}<tool_call|>`, CallOptions{}, false},
 		{"gemma4", `<|tool_call>call:f{s:"x"}<tool_call|>`, CallOptions{}, false},
 		{"gemma4", `<|tool_call>call:f{b:true}<tool_call|>`, CallOptions{}, false},
