@@ -28,6 +28,10 @@ var requiredFormats = []struct{ name, template, tokens, open, call string }{
 	{"Gemma 4", `<|tool_call>call:`, `<tool_call> <|tool_call> </tool_call> <tool_call|> ` +
 		`<tool_response> <|\"|>`, "<|tool_call>",
 		`<|tool_call>call:get_time{city:<|"|>Boston<|"|>}<tool_call|>`},
+	{"Kimi", `<|tool_calls_section_begin|>`, `<tool_call> <|tool_call_begin|> </tool_call> ` +
+		`<|tool_call_end|> <tool_response> <|tool_call_argument_begin|>`, "<|tool_call_begin|>",
+		`<|tool_call_begin|>functions.get_time:0<|tool_call_argument_begin|>{"city": "Boston"}` +
+			`<|tool_call_end|>`},
 	{"Gemma 4, no tokens", `<|tool_call>call:`, "", "", ""},
 }
 
@@ -65,9 +69,9 @@ func TestRequiredCalls(t *testing.T) {
 		ended := 0
 		for seed := range uint64(n) {
 			r := rand.New(rand.NewPCG(seed, 6))
-			schema, err := json.Marshal(map[string]any{"type": "object", "properties": map[string]any{
-				"first": randomSchema(r, 2), "second": randomSchema(r, 2)},
-				"required": []string{"first"}, "additionalProperties": false})
+			schema, err := json.Marshal(map[string]any{"type": "object", "required": []any{"first"},
+				"properties": map[string]any{"first": randomSchema(r, 2),
+					"second": randomSchema(r, 2)}, "additionalProperties": false})
 			if err != nil {
 				t.Fatal(err)
 			}

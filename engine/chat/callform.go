@@ -32,16 +32,24 @@ type callForm struct {
 	between string // after one call and before the next
 	after   string // of the last call
 	block   bool   // before and after are the tags of all calls together
-	call    func(w *callWriter, name string, parameters json.RawMessage) (grammar.Node, error)
+	// section and sectionEnd are tags around all calls. No call begins with them, so they are not
+	// of a block that the model begins by itself.
+	section, sectionEnd string
+	call                callWriting
 	// begun returns the beginning of the call that a reader is in, as the form writes it. It is
 	// false as long as the text may be no call. nil: calls begin with a tag.
 	begun func(reader callReader, text string) (beginning string, ok bool)
 }
 
+// callWriting returns the node of one call of a function.
+type callWriting func(w *callWriter, name string, parameters json.RawMessage) (grammar.Node, error)
+
 // CallError says why calls cannot be forced.
 type CallError struct{ Message string }
 
 func (e *CallError) Error() string { return e.Message }
+
+var errUnwritableName = &CallError{"its name cannot be written in this model's tool calls"}
 
 // Calls adds to b the answers that are calls, and nothing else but reasoning in formats of
 // messages. An error about a schema is one of package jsonschema.
@@ -84,7 +92,11 @@ func (t *Template) Calls(b *grammar.Builder, o CallOptions) (grammar.Node, error
 	if !o.One && form.between != "" && (form.block || !o.OneBlock) {
 		more = b.Repeat(b.Seq(w.text(form.between), call), 0, regular.Unlimited)
 	}
-	return b.Seq(w.text(form.before), call, more, w.text(form.after)), nil
+	before, after := form.before, form.after
+	if !o.OneBlock {
+		before, after = form.section+before, after+form.sectionEnd
+	}
+	return b.Seq(w.text(before), call, more, w.text(after)), nil
 }
 
 // callForm returns the form of the template's calls, nil if it has none, and the format's name.
@@ -174,8 +186,7 @@ const anyObject = `{"type":"object"}`
 
 // jsonCall returns the form of a call that is one text with the name and the arguments as JSON.
 // Between them is middle.
-func jsonCall(head, middle, tail string, quoted bool) func(*callWriter, string,
-	json.RawMessage) (grammar.Node, error) {
+func jsonCall(head, middle, tail string, quoted bool) callWriting {
 	return func(w *callWriter, name string, parameters json.RawMessage) (grammar.Node, error) {
 		arguments, err := w.object(parameters, nil)
 		if err != nil {
@@ -190,17 +201,16 @@ func jsonCall(head, middle, tail string, quoted bool) func(*callWriter, string,
 
 // notedCall returns the form of a call that is a name and arguments in a notation. isName reports
 // whether the reader takes a name.
-func notedCall(head string, n *jsonschema.Notation, tail string, isName func(string) bool,
-) func(*callWriter, string, json.RawMessage) (grammar.Node, error) {
+func notedCall(n *jsonschema.Notation, isName func(string) bool) callWriting {
 	return func(w *callWriter, name string, parameters json.RawMessage) (grammar.Node, error) {
 		if !isName(name) {
-			return 0, &CallError{"its name cannot be written in this model's tool calls"}
+			return 0, errUnwritableName
 		}
 		arguments, err := w.object(parameters, n)
 		if err != nil {
 			return 0, err
 		}
-		return w.b.Seq(w.text(head+name), arguments, w.text(tail)), nil
+		return w.b.Seq(w.text(name), arguments), nil
 	}
 }
 
@@ -217,7 +227,7 @@ type argumentForm struct {
 func (f *argumentForm) call(w *callWriter, name string, parameters json.RawMessage) (grammar.Node,
 	error) {
 	if strings.ContainsAny(name, "<>\n") {
-		return 0, &CallError{"its name cannot be written in this model's tool calls"}
+		return 0, errUnwritableName
 	}
 	if len(parameters) == 0 || string(parameters) == "null" {
 		parameters = json.RawMessage(anyObject)

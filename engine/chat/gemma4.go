@@ -49,9 +49,9 @@ func gemmaForm(open, closing, quote string) *callForm {
 	braces := jsonschema.Brackets{Open: "{", Colon: ":", Close: "}", Names: gemmaName}
 	return &callForm{before: open + gemmaCall, between: closing + open + gemmaCall, after: closing,
 		call: func(w *callWriter, name string, parameters json.RawMessage) (grammar.Node, error) {
-			return notedCall("", &jsonschema.Notation{Quotes: []string{w.mark(quote)},
+			return notedCall(&jsonschema.Notation{Quotes: []string{w.mark(quote)},
 				Verbatim: true, Avoid: quote, Null: []string{"null"}, False: []string{"false"},
-				True: []string{"true"}, Tight: true, Object: braces, Outermost: braces}, "",
+				True: []string{"true"}, Tight: true, Object: braces, Outermost: braces},
 				isGemmaFunction)(w, name, parameters)
 		}}
 }

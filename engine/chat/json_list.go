@@ -20,8 +20,8 @@ var (
 	// nemotron is the format of Nemotron Nano v2:
 	//
 	//	<TOOLCALL>[{"name": NAME, "arguments": {…}}]</TOOLCALL>
-	nemotron = listFormat("nemotron", `<TOOLCALL>\[`, listTags{open: "<TOOLCALL>",
-		closing: "</TOOLCALL>", call: readJSONCall}, false)
+	nemotron = withForm(listFormat("nemotron", `<TOOLCALL>\[`, listTags{open: "<TOOLCALL>",
+		closing: "</TOOLCALL>", call: readJSONCall}, false), namedCall)
 
 	// toolCallsList is the format of Apriel, and of MiniMax M1, which has a line for each object
 	// instead of a list:
@@ -33,14 +33,15 @@ var (
 	// apertus is the format of Apertus, whose objects have the name as their key:
 	//
 	//	<|tools_prefix|>[{NAME: {…}}]<|tools_suffix|>
-	apertus = listFormat("apertus", `<\|tools_prefix\|>`, listTags{open: "<|tools_prefix|>",
-		closing: "<|tools_suffix|>", call: apertusCall}, true)
+	apertus = withForm(listFormat("apertus", `<\|tools_prefix\|>`, listTags{
+		open: "<|tools_prefix|>", closing: "<|tools_suffix|>", call: apertusCall}, true),
+		jsonCall("{", ": ", "}", true))
 
 	// phi4 is the format of Phi 4 Mini, and granite3 that of Granite 3, which has no closing tag:
 	//
 	//	<|tool_call|>[{"name": NAME, "arguments": {…}}]<|/tool_call|>
-	phi4 = listFormat("phi4", `<\|/tool_call\|>`, listTags{open: "<|tool_call|>",
-		closing: "<|/tool_call|>", call: readJSONCall}, true)
+	phi4 = withForm(listFormat("phi4", `<\|/tool_call\|>`, listTags{open: "<|tool_call|>",
+		closing: "<|/tool_call|>", call: readJSONCall}, true), namedCall)
 	granite3 = granite3Format()
 
 	// gigaChat is the format of GigaChat 3.1, which makes one call in an answer:
@@ -54,7 +55,7 @@ func granite3Format() toolFormat {
 	f := listFormat("granite3", `<\|tool_call\|> followed by a JSON list`,
 		listTags{open: "<|tool_call|>", call: readJSONCall}, true)
 	f.write = graniteCalls
-	return f
+	return withForm(f, namedCall)
 }
 
 // gigaChat3 is the format of GigaChat 3, which has a message for the call:
@@ -70,6 +71,16 @@ func gigaChat3Format() toolFormat {
 		listTags{open: "function call<|role_sep|>", call: readJSONCall}, true)
 	f.drop = []string{"<|message_sep|>"}
 	f.in = []string{"<|role_sep|>\n", "<|message_sep|>\n\n"} // the tokens have line breaks
+	return f
+}
+
+// namedCall is the form of an object in most of these formats.
+var namedCall = jsonCall(`{"name": `, `, "arguments": `, "}", true)
+
+// withForm adds the form of a list of calls.
+func withForm(f toolFormat, call callWriting) toolFormat {
+	f.form = &callForm{before: f.open[0] + "[", between: ", ", after: "]" + f.close, block: true,
+		call: call}
 	return f
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,10 +57,11 @@ var hasControl = regexp.MustCompile(`\\[ubf]`)
 // TestRandomSchemas: of random schemas, what a form writes is read as arguments that fit. The form
 // also takes them as the template and models of the format write them.
 func TestRandomSchemas(t *testing.T) {
-	for _, format := range []string{"pythonic", "gemma4", "function_gemma"} {
+	for _, format := range []string{"pythonic", "gemma4", "function_gemma", "nemotron", "apertus",
+		"phi4", "granite3", "kimi", "deepseek"} {
 		template := templateOf(t, format)
 		written, taken := 0, 0
-		for seed := range uint64(120) {
+		for seed := range uint64(40) {
 			m := schemaMaker{rand.New(rand.NewPCG(seed, 5))}
 			schema := m.object(3)
 			tools := []json.RawMessage{json.RawMessage(`{"type":"function","function":{` +
@@ -88,7 +90,7 @@ func TestRandomSchemas(t *testing.T) {
 				}
 			}
 		}
-		if written < 300 || taken < 300 {
+		if written < 100 || taken < 100 {
 			t.Errorf("%s: only %d texts ended, and %d were taken", format, written, taken)
 		}
 	}
@@ -150,9 +152,29 @@ func fits(t *testing.T, schema, value string) error {
 	return v.Validate(instance)
 }
 
+// jsonWritings are calls of f as templates write them. ARGUMENTS are JSON.
+var jsonWritings = map[string][]string{
+	"nemotron": {`<TOOLCALL>[{"name": "f", "arguments": ARGUMENTS}]</TOOLCALL>`},
+	"apertus":  {`<|tools_prefix|>[{"f": ARGUMENTS}]<|tools_suffix|>`},
+	"phi4":     {`<|tool_call|>[{"name": "f", "arguments": ARGUMENTS}]<|/tool_call|>`},
+	"granite3": {`<|tool_call|>[{"name": "f", "arguments": ARGUMENTS}]`},
+	"kimi": {"<|tool_calls_section_begin|><|tool_call_begin|>functions.f:12" +
+		"<|tool_call_argument_begin|>ARGUMENTS<|tool_call_end|><|tool_calls_section_end|>"},
+	"deepseek": {"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>ARGUMENTS" +
+		"<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+		"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\nARGUMENTS\n" +
+			"```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+}
+
 // writings returns a call with arguments as models of a format write it.
 func writings(t *testing.T, format, arguments string) []string {
 	t.Helper()
+	if texts := slices.Clone(jsonWritings[format]); texts != nil {
+		for i := range texts {
+			texts[i] = strings.Replace(texts[i], "ARGUMENTS", spacedJSON(t, arguments), 1)
+		}
+		return texts
+	}
 	switch format {
 	case "gemma4", "function_gemma":
 		f := map[string]*toolFormat{"gemma4": &gemma4, "function_gemma": &functionGemma}[format]
@@ -315,6 +337,14 @@ func TestNotations(t *testing.T) {
 		{"gemma4", `<|tool_call>call:f{b:true}<tool_call|>`, CallOptions{}, false},
 		{"gemma4", `⟦<|tool_call>⟧call:f{s:⟦<|"|>⟧x⟦<|"|>⟧}⟦<tool_call|>⟧`, tokens, true},
 		{"gemma4", `⟦<|tool_call>⟧call:f{s:⟦<|"|>⟧x<|"|>,⟦<|"|>⟧}⟦<tool_call|>⟧`, tokens, false},
+		{"kimi", `<|tool_calls_section_begin|><|tool_call_begin|>functions.now:0` +
+			`<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_call_begin|>functions.now:1` +
+			`<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>`,
+			CallOptions{}, true},
+		{"kimi", `<|tool_call_begin|>functions.now:0<|tool_call_argument_begin|>{}` +
+			`<|tool_call_end|>`, CallOptions{OneBlock: true}, true},
+		{"kimi", `<|tool_call_begin|>now<|tool_call_argument_begin|>{}<|tool_call_end|>`,
+			CallOptions{OneBlock: true}, false},
 	} {
 		o := c.o
 		o.Tools = notationTools

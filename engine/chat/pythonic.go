@@ -19,7 +19,7 @@ var pythonic = toolFormat{
 	control: true,
 	write:   pythonicCalls,
 	form: &callForm{before: pythonicOpen + "[", between: ", ", after: "]" + pythonicClose,
-		block: true, call: notedCall("", &pythonArguments, "", isFunctionName)},
+		block: true, call: notedCall(&pythonArguments, isFunctionName)},
 	begin: func(schemas map[string]schema) callReader {
 		return &pythonicReader{schemas: schemas}
 	},

@@ -3,15 +3,35 @@ package chat
 // Tool calls whose arguments are a JSON object after a name and a separator.
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
+
+	"headroom/engine/grammar"
+	"headroom/engine/grammar/regular"
 )
 
 // kimi is the format of Kimi K2. The number of the call is not part of the name.
 //
 //	<|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:0
 //	<|tool_call_argument_begin|>{…}<|tool_call_end|><|tool_calls_section_end|>
-var kimi = separatedFormat("kimi", separated{open: "<|tool_call_begin|>",
+var kimi = kimiFormat()
+
+func kimiFormat() toolFormat {
+	f := separatedFormat("kimi", kimiTags, "<|tool_calls_section_begin|>",
+		"<|tool_calls_section_end|>")
+	f.form = separatedForm(&f, func(w *callWriter, name string,
+		parameters json.RawMessage) (grammar.Node, error) {
+		space := w.b.Space
+		digits := space.Repeat(space.Set(regular.Range('0', '9')), 1, 3)
+		arguments, err := w.object(parameters, nil)
+		return w.b.Seq(w.text("functions."+name+":"), w.b.Terminal(digits),
+			w.text(kimiTags.separator), arguments), err
+	})
+	return f
+}
+
+var kimiTags = separated{open: "<|tool_call_begin|>",
 	separator: "<|tool_call_argument_begin|>", closing: "<|tool_call_end|>",
 	name: func(head string) string {
 		head = strings.TrimPrefix(head, "functions.")
@@ -19,7 +39,7 @@ var kimi = separatedFormat("kimi", separated{open: "<|tool_call_begin|>",
 			head = head[:i]
 		}
 		return head
-	}}, "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
+	}}
 
 // deepseek is the format of DeepSeek V3 and R1. In V3.1 the name stands before the separator, and
 // the object is not fenced.
@@ -43,7 +63,30 @@ func deepseekFormat() toolFormat {
 		return "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>" + call +
 			"<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
 	}
+	plain := jsonCall("", "<｜tool▁sep｜>", "", false)
+	fenced := jsonCall("function<｜tool▁sep｜>", "\n```json\n", "\n```", false)
+	f.form = separatedForm(&f, func(w *callWriter, name string,
+		parameters json.RawMessage) (grammar.Node, error) {
+		a, err := plain(w, name, parameters)
+		if err != nil {
+			return 0, err
+		}
+		b, err := fenced(w, name, parameters)
+		return w.b.Choice(a, b), err
+	})
 	return f
+}
+
+// separatedForm returns the form of calls between the tags of a format.
+func separatedForm(f *toolFormat, call callWriting) *callForm {
+	return &callForm{section: f.drop[0], sectionEnd: f.drop[1], before: f.open[0],
+		between: f.close + f.open[0], after: f.close,
+		call: func(w *callWriter, name string, p json.RawMessage) (grammar.Node, error) {
+			if !isFunctionName(name) || len(name) > maxFunctionName/2 {
+				return 0, errUnwritableName
+			}
+			return call(w, name, p)
+		}}
 }
 
 // solar is the format of Solar Open, which gives each call an ID:

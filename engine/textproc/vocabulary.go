@@ -1,6 +1,7 @@
 package textproc
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"slices"
@@ -64,8 +65,10 @@ func (p *Processor) vocabulary() *grammar.Vocabulary {
 	t := p.tokenizer
 	tokens := make([][]byte, t.VocabSize())
 	for id := range tokens {
-		if !t.IsSpecial(int32(id)) {
-			tokens[id] = t.TokenBytes(int32(id))
+		// The token of the byte that marks tags would spell a tag in text.
+		if b := t.TokenBytes(int32(id)); !t.IsSpecial(int32(id)) &&
+			!bytes.Contains(b, []byte(chat.TagMark)) {
+			tokens[id] = b
 		}
 	}
 	if p.template != nil {
