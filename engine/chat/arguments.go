@@ -13,6 +13,7 @@ import (
 // schema decides how the text becomes JSON:
 //
 //	"null" in any case                       null for every type, unless enum or const lists it
+//	a number or boolean of enum or const     itself
 //	no such parameter, other types           a string
 //	no type                                  an object or a list if it is JSON, else a string
 //	int…, uint…, long…, short…, unsigned…    an integer, also from 5.0 and 1e3
@@ -32,6 +33,9 @@ import (
 func (s schema) convert(text string) string {
 	if strings.EqualFold(text, "null") && !s.lists(text) {
 		return "null"
+	}
+	if value, ok := s.listed(text); ok {
+		return value
 	}
 	if s.allows("string") || s.allows(untyped) {
 		if value, ok := lenientJSON(text); ok && s.allowsNested(value) {
@@ -64,6 +68,27 @@ func (s schema) lists(text string) bool {
 		listed = listed || slices.Contains(values, any(text))
 	}
 	return listed
+}
+
+// listed returns the number or boolean of enum or const that a text is, if it is no string of
+// these.
+func (s schema) listed(text string) (value string, ok bool) {
+	var v any
+	if text == "" || strings.IndexByte("-0123456789tf", text[0]) < 0 ||
+		json.Unmarshal([]byte(text), &v) != nil {
+		return "", false
+	}
+	for _, n := range s.nodes {
+		values, _ := n["enum"].([]any)
+		if value, ok := n["const"]; ok {
+			values = append(values[:len(values):len(values)], value)
+		}
+		if slices.Contains(values, any(text)) {
+			return "", false
+		}
+		ok = ok || slices.Contains(values, v)
+	}
+	return strings.TrimSpace(text), ok
 }
 
 func (s schema) allows(kind string) bool { return slices.Contains(s.kinds, kind) }

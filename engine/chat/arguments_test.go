@@ -224,6 +224,11 @@ func TestNullAsText(t *testing.T) {
 		{`{"type":"string","enum":["null"]}`, "NULL", "null"},
 		{`{"enum":["null",null]}`, "null", "null"},
 		{`{"enum":["null",{},[1]]}`, "null", `"null"`},
+		{`{"enum":["a",7,true]}`, "7", "7"},
+		{`{"enum":["a",7,true]}`, "true", "true"},
+		{`{"enum":["a",7,true]}`, "8", `"8"`},
+		{`{"enum":["7",7]}`, "7", `"7"`},
+		{`{"anyOf":[{"type":"string"},{"const":1.5}]}`, "1.50", "1.50"},
 		{`{"type":"string"}`, "null", "null"},
 		{`{"anyOf":[{"const":"null"},{"type":"null"}]}`, "null", `"null"`},
 	} {

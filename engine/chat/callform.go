@@ -222,18 +222,28 @@ type argumentForm struct {
 	tail                string // after the last value
 	// tags are those that no value may have: the reader would take them for its end.
 	tags []string
+	// attributes: names are values of attributes.
+	attributes bool
+	// trimmed: the reader takes away line breaks around a value.
+	trimmed bool
+}
+
+// takes reports whether a name can be written.
+func (f *argumentForm) takes(name string) bool {
+	return !strings.ContainsAny(name, "<>\n") &&
+		!(f.attributes && (name == "" || strings.ContainsAny(name, " \t\r\"'=")))
 }
 
 func (f *argumentForm) call(w *callWriter, name string, parameters json.RawMessage) (grammar.Node,
 	error) {
-	if strings.ContainsAny(name, "<>\n") {
+	if !f.takes(name) {
 		return 0, errUnwritableName
 	}
 	if len(parameters) == 0 || string(parameters) == "null" {
 		parameters = json.RawMessage(anyObject)
 	}
 	arguments, err := jsonschema.ReadArguments(w.b, parameters,
-		jsonschema.Options{Strict: w.strict, ListedOnly: true}, w.without(f.tags))
+		jsonschema.Options{Strict: w.strict, ListedOnly: true}, w.values(f), w.wordNull())
 	if err != nil {
 		return 0, err
 	}
@@ -243,7 +253,7 @@ func (f *argumentForm) call(w *callWriter, name string, parameters json.RawMessa
 	}
 	parts := []grammar.Node{w.text(f.head + name + f.afterName)}
 	for _, p := range list {
-		if strings.ContainsAny(p.Name, "<>\n") {
+		if !f.takes(p.Name) {
 			return 0, &CallError{fmt.Sprintf("parameter %q cannot be written in this model's "+
 				"tool calls", p.Name)}
 		}
@@ -263,14 +273,28 @@ func (f *argumentForm) call(w *callWriter, name string, parameters json.RawMessa
 	return w.b.Seq(append(parts, w.text(f.tail))...), nil
 }
 
-// without returns all texts but those with one of the tags.
-func (w *callWriter) without(tags []string) regular.Expr {
+// wordNull returns the texts that schema.convert reads as null.
+func (w *callWriter) wordNull() regular.Expr {
+	var letters []regular.Expr
+	for _, c := range []string{"nN", "uU", "lL", "lL"} {
+		letters = append(letters, w.b.Space.Set(regular.Of(c)))
+	}
+	return w.b.Space.Concat(letters...)
+}
+
+// values returns the texts that a value may be.
+func (w *callWriter) values(f *argumentForm) regular.Expr {
 	space := w.b.Space
 	character := space.Runes(regular.RuneRange{Lo: 0, Hi: 0x10FFFF})
 	allowed := space.Repeat(character, 0, regular.Unlimited)
-	for _, tag := range tags {
+	for _, tag := range f.tags {
 		allowed = space.And(allowed,
 			space.Not(space.Concat(regular.All, space.Text(tag), regular.All)))
+	}
+	if f.trimmed {
+		line := space.Text("\n")
+		allowed = space.And(allowed, space.Not(space.Concat(line, regular.All)),
+			space.Not(space.Concat(regular.All, line)))
 	}
 	return allowed
 }

@@ -100,7 +100,7 @@ func TestCallForms(t *testing.T) {
 	}
 	for _, format := range []string{"json_tools", "llama3", "mistral", "qwen3_coder", "seed_oss",
 		"glm", "harmony", "pythonic", "gemma4", "function_gemma", "nemotron",
-		"apertus", "phi4", "granite3", "kimi", "deepseek"} {
+		"apertus", "phi4", "granite3", "kimi", "deepseek", "minimax"} {
 		if !seen[format] {
 			t.Errorf("%s has no test", format)
 		}
@@ -246,6 +246,10 @@ func TestCallFormErrors(t *testing.T) {
 		{"<|tool_call_start|>", `{"function":{"name":"f","strict":true,"parameters":{
 			"properties":{"a":{"type":"string","pattern":"(?<=a)x"}}}}}`,
 			`function "f": the schema at "#/properties/a": "pattern" cannot be`},
+		{"<minimax:tool_call>", `{"function":{"name":"f","parameters":{"properties":{"a b":{}}}}}`,
+			`parameter "a b" cannot be written in this model's tool calls`},
+		{"<|tool_call_begin|> <|tool_calls_section_begin|>", `{"function":{"name":"` +
+			strings.Repeat("f", 1000) + `"}}`, `its name cannot be written`},
 		{"<|tool_call>call:", `{"function":{"name":"f{"}}`,
 			`function "f{": its name cannot be written`},
 		{"<|tool_call>call:", `{"function":{"name":"f","strict":true,"parameters":{

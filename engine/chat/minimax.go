@@ -15,6 +15,11 @@ var minimax = toolFormat{
 	open:    []string{minimaxTags.blockOpen},
 	close:   minimaxTags.blockEnd,
 	control: true,
+	form: &callForm{before: "<minimax:tool_call>\n", between: "\n", after: "\n</minimax:tool_call>",
+		block: true, call: (&argumentForm{head: `<invoke name="`, afterName: "\">\n",
+			key: `<parameter name="`, afterKey: `">`, next: "</parameter>\n", tail: "</invoke>",
+			tags: []string{"<minimax:tool_call>", "</minimax:tool_call>", "<invoke", "</invoke>",
+				"<parameter", "</parameter>"}, attributes: true, trimmed: true}).call},
 	begin: func(schemas map[string]schema) callReader {
 		return newInvokeReader(minimaxTags, schemas)
 	},

@@ -16,6 +16,7 @@ type Arguments struct {
 	b       *grammar.Builder
 	o       Options
 	allowed regular.Expr
+	isNull  regular.Expr
 	root    *value
 	// raw reads strings without quotation marks, quoted all other values. They know what they have
 	// read for other arguments; nil: not begun.
@@ -29,10 +30,10 @@ type Argument struct {
 	schema   *value
 }
 
-// ReadArguments reads the schema of a function. All strings in values are among allowed. The error
-// is *Unsupported or *Invalid.
+// ReadArguments reads the schema of a function. All strings in values are among allowed. A text of
+// isNull is read as null, unless the schema lists it. The error is *Unsupported or *Invalid.
 func ReadArguments(b *grammar.Builder, schema json.RawMessage, o Options,
-	allowed regular.Expr) (*Arguments, error) {
+	allowed, isNull regular.Expr) (*Arguments, error) {
 	root, err := read(b, schema)
 	if err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func ReadArguments(b *grammar.Builder, schema json.RawMessage, o Options,
 		properties != nil && properties.kind != object && properties.kind != null {
 		return nil, &Invalid{Reason: "the parameters of a function are an object with properties"}
 	}
-	return &Arguments{b: b, o: o, allowed: allowed, root: root}, nil
+	return &Arguments{b: b, o: o, allowed: allowed, isNull: isNull, root: root}, nil
 }
 
 // apart are the keywords of a function's schema that say something about one argument alone.
@@ -93,7 +94,11 @@ func (a *Arguments) Build(argument Argument) (n grammar.Node, err error) {
 		a.quoted.allowed = a.allowed
 	}
 	r, q := a.raw, a.quoted
-	text := r.space.And(r.set(r.possible(argument.schema)).text, a.allowed)
+	s := r.set(r.possible(argument.schema))
+	text := r.space.And(s.text, a.allowed)
+	if !s.null && s.values == nil {
+		text = r.space.And(text, r.space.Not(a.isNull))
+	}
 	none, err := r.space.IsNone(text)
 	r.check(err)
 	others := *q.set(q.schema(argument.schema))
@@ -118,6 +123,6 @@ func (a *Arguments) BuildLoosely(argument Argument) (grammar.Node, error) {
 	if t := argument.schema.get("type"); t != nil {
 		root.members = []member{{key: "type", value: t}}
 	}
-	loose := &Arguments{b: a.b, o: a.o, allowed: a.allowed, root: root}
+	loose := &Arguments{b: a.b, o: a.o, allowed: a.allowed, isNull: a.isNull, root: root}
 	return loose.Build(Argument{schema: root})
 }
