@@ -341,7 +341,8 @@ func TestManyFunctions(t *testing.T) {
 		}
 		return list
 	}
-	for _, source := range []string{"<tool_call>\\n<function=", "<tool_call>\\n{\"name\""} {
+	for _, source := range []string{"<tool_call>\\n<function=", "<tool_call>\\n{\"name\"",
+		"<|tool_call_start|>", "<|tool_call>call:"} {
 		template := (&formatTests{source: source}).template(t)
 		for name, list := range map[string][]json.RawMessage{"many": tools(200, hard),
 			"hard arguments": tools(1, `{"properties":{`+list(300, func(i int) string {
