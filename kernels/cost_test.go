@@ -43,6 +43,8 @@ func TestOperations(t *testing.T) {
 			Spans: spans}, kernels.Operations{Int8: 2 * 2 * 12 * 64}},
 		{"recurrence", &recurrent.GatedDelta{Spans: spans, Hv: 2, Dv: 3, Dk: 4},
 			kernels.Operations{Float32: 7 * 3 * 24}},
+		{"recurrence of Mamba-2", &recurrent.SSM{Spans: spans, Heads: 2, Dim: 3, N: 4},
+			kernels.Operations{Float32: 5 * 3 * 24}},
 	}
 	for _, c := range cases {
 		if got := c.op.Operations(); got != c.want {

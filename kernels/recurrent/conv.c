@@ -1,6 +1,6 @@
 // Causal depthwise convolution of one span, then SiLU unless the span is linear:
 //
-//     out[r] = silu(sum over t of weight[t] * input[r - (taps-1) + t])
+//     out[r] = silu(sum over t of weight[t] * input[r - (taps-1) + t] + bias)
 //
 // Rows before the span come from the state, which is zeros at the start of a sequence. Rows before
 // r are rounded to the type of the state. An element is one chain of fused multiply-adds from the
@@ -18,20 +18,22 @@
 #include "state.h"
 
 // Computes channels [0, n) of a block for one output row, n <= BLOCK. weight is [taps, BLOCK], and
-// input points to the taps input rows.
-SIMD void KERNEL(conv_row)(
-    const float *const *input, const float *weight, int taps, int linear, float *out, int n) {
+// input points to the taps input rows. bias [n] may be null.
+SIMD void KERNEL(conv_row)(const float *const *input, const float *weight, const float *bias,
+    int taps, int linear, float *out, int n) {
     int c = 0;
     for (; c + 16 <= n; c += 16) {
         f32x16 sum = v_mul(v_load(input[0] + c), v_load(weight + c));
         for (int t = 1; t < taps; t++)
             sum = v_fma(v_load(input[t] + c), v_load(weight + t * BLOCK + c), sum);
+        if (bias) sum = v_add(sum, v_load(bias + c));
         v_store(out + c, linear ? sum : v_silu(sum));
     }
     if (c < n) {
         f32x16 sum = v_mul(v_load_n(input[0] + c, n - c), v_load(weight + c));
         for (int t = 1; t < taps; t++)
             sum = v_fma(v_load_n(input[t] + c, n - c), v_load(weight + t * BLOCK + c), sum);
+        if (bias) sum = v_add(sum, v_load_n(bias + c, n - c));
         v_store_n(out + c, linear ? sum : v_silu(sum), n - c);
     }
 }
@@ -129,7 +131,7 @@ SIMD const float *KERNEL(row_at)(
 SIMD void KERNEL(conv_block)(const headroom_conv_span *span, const int taps, int64_t c, int n,
     KERNEL(conv_state) s, int64_t from, int64_t to, int update, float *out, ptrdiff_t out_stride) {
     float w[MAX_TAPS * BLOCK], before[(MAX_TAPS - 1) * BLOCK], *state = (float *)s.values;
-    const float *x = span->x + c;
+    const float *x = span->x + c, *bias = span->bias ? span->bias + c : NULL;
     const int past = taps - 1;
     for (int64_t t = 0; t < past - from; t++) {
         if (span->start) memset(before + (from + t) * BLOCK, 0, (size_t)n * 4);
@@ -141,7 +143,7 @@ SIMD void KERNEL(conv_block)(const headroom_conv_span *span, const int taps, int
         for (int t = 0; t < taps; t++)
             input[t] = KERNEL(row_at)(x, span->x_stride, before, r - past + t, past);
         KERNEL(ahead)(input[past], span->x_stride, out, out_stride, span->rows - r, n);
-        KERNEL(conv_row)(input, w, taps, span->linear, out, n);
+        KERNEL(conv_row)(input, w, bias, taps, span->linear, out, n);
     }
     for (int t = 0; t < past && update; t++)
         memcpy(state + t * s.channels,
@@ -155,7 +157,7 @@ SIMD void KERNEL(conv_block_as)(const int dtype, const headroom_conv_span *span,
     ptrdiff_t out_stride) {
     float w[MAX_TAPS * BLOCK], values[MAX_TAPS - 1][BLOCK]; // values of int8 codes
     KERNEL(rounded_row) ring[MAX_TAPS - 1];
-    const float *x = span->x + c;
+    const float *x = span->x + c, *bias = span->bias ? span->bias + c : NULL;
     const int past = taps - 1;
     for (int t = 0; t < past; t++) {
         int64_t row = from - past + t;
@@ -174,7 +176,7 @@ SIMD void KERNEL(conv_block_as)(const int dtype, const headroom_conv_span *span,
             input[t] = dtype == STATE_I8 ? values[i] : ring[i].values;
         input[past] = x + r * span->x_stride;
         KERNEL(ahead)(input[past], span->x_stride, out, out_stride, span->rows - r, n);
-        KERNEL(conv_row)(input, w, taps, span->linear, out, n);
+        KERNEL(conv_row)(input, w, bias, taps, span->linear, out, n);
         KERNEL(rounded_row_round)(dtype, &ring[oldest], values[oldest], input[past], n);
     }
     for (int t = 0, i = oldest; t < past && update; t++, i = i + 1 == past ? 0 : i + 1)

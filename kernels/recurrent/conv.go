@@ -15,17 +15,19 @@ import (
 // Conv is a causal depthwise convolution along each span, followed by SiLU: for channel c of the
 // row at position p,
 //
-//	out = silu(Σ_t Weight[c, t] * x[p-(T-1)+t, c])
+//	out = silu(Σ_t Weight[c, t] * x[p-(T-1)+t, c] + Bias[c])
 //
 // with x zero before position 0. T is the number of taps, and tap T-1 multiplies the current row.
 // Earlier rows are rounded to the type of State first. If Linear is true, there is no SiLU.
 //
 // X and Out are float32 [M, C] and must not overlap. Weight is contiguous float32 [C, T], with
-// 2 <= T <= MaxTaps. State is float32, bfloat16 or int8 [slots, ConvStateCols]: a slot holds the
-// last T-1 rows of X of its sequence, oldest first. Rows outside the spans are not written.
+// 2 <= T <= MaxTaps, and Bias is float32 [1, C] or none. State is float32, bfloat16 or int8
+// [slots, ConvStateCols]: a slot holds the last T-1 rows of X of its sequence, oldest first. Rows
+// outside the spans are not written.
 type Conv struct {
 	X      kernels.Tensor
 	Weight kernels.Tensor
+	Bias   kernels.Tensor
 	State  kernels.Tensor
 	Spans  []kernels.Span
 	Out    kernels.Tensor
@@ -54,6 +56,9 @@ func (o *Conv) Check() error {
 		err = errors.Join(err, fmt.Errorf(
 			"weight: got %s with stride %d, expected a contiguous tensor of 2 to %d taps", o.Weight,
 			o.Weight.Stride, MaxTaps))
+	}
+	if !o.Bias.IsNone() {
+		err = errors.Join(err, kernels.CheckShape("bias", o.Bias, kernels.F32, 1, c))
 	}
 	if o.Out.Buffer == o.X.Buffer && o.Out.Offset == o.X.Offset {
 		err = errors.Join(err, errors.New(
@@ -84,6 +89,10 @@ func (o *Conv) units(from, to int) {
 // block computes channels [first, first+n) of a span.
 func (o *Conv) block(span kernels.Span, slot []byte, first, n int) {
 	past, l, weight := o.Weight.Cols-1, o.layout(), o.Weight.Float32s()
+	var bias [convCols]float32
+	if !o.Bias.IsNone() {
+		copy(bias[:n], o.Bias.Row(0)[first:])
+	}
 	// The rows before the current one, oldest first, rounded to the type of State.
 	var before [MaxTaps - 1][convCols]float32
 	for t := range past {
@@ -100,7 +109,7 @@ func (o *Conv) block(span kernels.Span, slot []byte, first, n int) {
 			for t := range past {
 				sum += float64(taps[t]) * float64(before[t][c])
 			}
-			sum += float64(taps[past]) * float64(x[c])
+			sum += float64(taps[past])*float64(x[c]) + float64(bias[c])
 			if o.Linear {
 				out[c] = float32(sum)
 			} else {

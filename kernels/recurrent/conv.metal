@@ -1,6 +1,6 @@
-// out = silu(sum over t of weight[c, t] * row[p - past + t, c]) with past = taps - 1, or the sum
-// itself if the convolution is linear. Rows before the current one are rounded to the type of the
-// state. A rounded row depends only on that row, so rows can run in parallel.
+// out = silu(sum over t of weight[c, t] * row[p - past + t, c] + bias[c]) with past = taps - 1, or
+// the sum itself if the convolution is linear. Rows before the current one are rounded to the type
+// of the state. A rounded row depends only on that row, so rows can run in parallel.
 //
 // Grid: a simdgroup computes 64 channels of a chunk of rows of a span. In int8 these channels share
 // a scale. Lane l has channels l and l + 32. The simdgroup processes its rows in order and keeps
@@ -28,6 +28,7 @@ struct ConvParams {
   uint slot_bytes;
   uint chunk;
   uint linear;  // no SiLU
+  uint biased;
 };
 
 // Two channels of a rounded row: values, or for int8 codes with a scale.
@@ -124,6 +125,7 @@ kernel void conv(
     device uchar* state          [[buffer(3)]],   // slots
     device const Span* spans     [[buffer(4)]],
     device float* out            [[buffer(5)]],   // [M, channels]
+    device const float* bias     [[buffer(6)]],   // [channels], if biased
     uint3 group                  [[threadgroup_position_in_grid]],   // channels, chunk, span
     uint lane                    [[thread_index_in_simdgroup]],
     uint sg                      [[simdgroup_index_in_threadgroup]],
@@ -164,6 +166,9 @@ kernel void conv(
   w[PAST] = float2(
       at.has0 ? weight[at.c0 * taps + past] : 0.0f, at.has1 ? weight[at.c1 * taps + past] : 0.0f);
 
+  const float2 shift = p.biased != 0
+      ? float2(at.has0 ? bias[at.c0] : 0.0f, at.has1 ? bias[at.c1] : 0.0f) : float2(0.0f);
+
   for (int r = first; r < end; r++) {
     const float2 now = x_row(x, r, p.x_stride, at);
     float2 sum = float2(0.0f);
@@ -172,7 +177,7 @@ kernel void conv(
         sum = fma(value_of(before[i]), w[i], sum);
       }
     }
-    sum = fma(now, w[PAST], sum);
+    sum = fma(now, w[PAST], sum) + shift;
     if (at.has0) {
       out[ulong(r) * p.out_stride + at.c0] = p.linear != 0 ? sum.x : silu(sum.x);
     }

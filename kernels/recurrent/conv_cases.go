@@ -7,39 +7,50 @@ import (
 	"headroom/kernels"
 )
 
+// convKind is what a case does after the sum of the taps, and the end of its name.
+type convKind string
+
+const (
+	plain  convKind = ""
+	linear convKind = "_linear" // no SiLU (LFM2)
+	biased convKind = "_bias"   // a bias before SiLU (Mamba)
+)
+
 func convCases() []kernels.Case {
 	var cases []kernels.Case
 	for _, s := range []struct {
 		state          kernels.DType
 		channels, taps int
 		rows, pos      []int // of each span
-		linear         bool
+		kind           convKind
 	}{
-		{kernels.F32, 20, 2, []int{1}, []int{0}, false},
-		{kernels.F32, 100, 4, []int{3, 1, 2, 9}, []int{0, 5, 1, 64}, false},
-		{kernels.F32, 259, 3, []int{7, 1}, []int{2, 0}, false},
-		{kernels.F32, 8192, 4, []int{1}, []int{100}, false},
-		{kernels.F32, 8192, 4, []int{1, 1, 1, 1}, []int{100, 7, 1, 0}, false},
-		{kernels.F32, 8192, 4, []int{128}, []int{512}, false},
-		{kernels.BF16, 100, 4, []int{3, 1, 2, 9}, []int{0, 5, 1, 64}, false},
-		{kernels.BF16, 259, 3, []int{7, 1}, []int{2, 0}, false},
-		{kernels.BF16, 8192, 4, []int{1}, []int{100}, false},
-		{kernels.BF16, 8192, 4, []int{128}, []int{512}, false},
-		{kernels.I8, 100, 4, []int{3, 1, 2, 9}, []int{0, 5, 1, 64}, false},
-		{kernels.I8, 259, 3, []int{7, 1}, []int{2, 0}, false},
-		{kernels.I8, 8192, 4, []int{1}, []int{100}, false},
-		{kernels.I8, 8192, 4, []int{128}, []int{512}, false},
-		{kernels.F32, 2048, 3, []int{1}, []int{100}, true},
-		{kernels.F32, 259, 3, []int{70, 1, 2}, []int{2, 0, 1}, true},
-		{kernels.BF16, 259, 3, []int{7, 1}, []int{2, 0}, true},
-		{kernels.I8, 259, 3, []int{7, 1}, []int{2, 0}, true},
+		{kernels.F32, 20, 2, []int{1}, []int{0}, plain},
+		{kernels.F32, 100, 4, []int{3, 1, 2, 9}, []int{0, 5, 1, 64}, plain},
+		{kernels.F32, 259, 3, []int{7, 1}, []int{2, 0}, plain},
+		{kernels.F32, 8192, 4, []int{1}, []int{100}, plain},
+		{kernels.F32, 8192, 4, []int{1, 1, 1, 1}, []int{100, 7, 1, 0}, plain},
+		{kernels.F32, 8192, 4, []int{128}, []int{512}, plain},
+		{kernels.BF16, 100, 4, []int{3, 1, 2, 9}, []int{0, 5, 1, 64}, plain},
+		{kernels.BF16, 259, 3, []int{7, 1}, []int{2, 0}, plain},
+		{kernels.BF16, 8192, 4, []int{1}, []int{100}, plain},
+		{kernels.BF16, 8192, 4, []int{128}, []int{512}, plain},
+		{kernels.I8, 100, 4, []int{3, 1, 2, 9}, []int{0, 5, 1, 64}, plain},
+		{kernels.I8, 259, 3, []int{7, 1}, []int{2, 0}, plain},
+		{kernels.I8, 8192, 4, []int{1}, []int{100}, plain},
+		{kernels.I8, 8192, 4, []int{128}, []int{512}, plain},
+		{kernels.F32, 2048, 3, []int{1}, []int{100}, linear},
+		{kernels.F32, 259, 3, []int{70, 1, 2}, []int{2, 0, 1}, linear},
+		{kernels.BF16, 259, 3, []int{7, 1}, []int{2, 0}, linear},
+		{kernels.I8, 259, 3, []int{7, 1}, []int{2, 0}, linear},
+		{kernels.F32, 3328, 4, []int{1}, []int{100}, biased},
+		{kernels.F32, 259, 4, []int{70, 1, 2}, []int{2, 0, 1}, biased},
+		{kernels.BF16, 259, 4, []int{7, 1}, []int{2, 0}, biased},
+		{kernels.I8, 259, 4, []int{7, 1}, []int{2, 0}, biased},
 	} {
 		spans, rows := spansOf(s.rows, s.pos)
 		name := fmt.Sprintf("conv_%s_c%d_t%d_rows%v_pos%v", short(s.state), s.channels, s.taps,
 			s.rows, s.pos)
-		if s.linear {
-			name += "_linear"
-		}
+		name += string(s.kind)
 		cases = append(cases, kernels.Case{
 			Name:   name,
 			AbsTol: 3e-6, RelTol: 1e-6,
@@ -55,7 +66,10 @@ func convCases() []kernels.Case {
 						stateLayout{s.state, s.taps - 1, s.channels, convGroup}, 1),
 					Spans:  spans,
 					Out:    kernels.NewTensor(d, kernels.F32, rows, s.channels),
-					Linear: s.linear,
+					Linear: s.kind == linear,
+				}
+				if s.kind == biased {
+					o.Bias = kernels.RandomTensor(d, r, 1, s.channels, 1)
 				}
 				return o, []kernels.Tensor{o.Out, o.State}
 			},

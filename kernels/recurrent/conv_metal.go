@@ -43,7 +43,7 @@ func init() {
 }
 
 // convParams is ConvParams of conv.metal. Strides are in elements.
-type convParams struct{ Channels, XStride, OutStride, SlotBytes, Chunk, Linear uint32 }
+type convParams struct{ Channels, XStride, OutStride, SlotBytes, Chunk, Linear, Biased uint32 }
 
 const (
 	// convChunk is the number of rows per simdgroup. Each chunk rounds the taps-1 rows before it
@@ -61,13 +61,16 @@ func (o *Conv) Metal(c *gpu.Context) {
 	if o.Linear {
 		p.Linear = 1
 	}
+	if !o.Bias.IsNone() {
+		p.Biased = 1
+	}
 	longest := mostRows(o.Spans)
 	blocks := (o.X.Cols + convGroup*convSimdgroups - 1) / (convGroup * convSimdgroups)
 	g := gpu.Grid{Groups: metal.Size{X: blocks, Y: (longest + convChunk - 1) / convChunk,
 		Z: len(o.Spans)}, Threads: metal.Size{X: 32 * convSimdgroups, Y: 1, Z: 1}}
 	dtype, taps := stateDTypeIndex(o.State.DType), o.Weight.Cols
 	convKernels[dtype][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Read(o.Weight),
-		gpu.Write(o.State), c.Spans(o.Spans), gpu.Write(o.Out))
+		gpu.Write(o.State), c.Spans(o.Spans), gpu.Write(o.Out), gpu.Read(o.Bias))
 	if longest > convChunk {
 		g.Groups.Y = 1
 		convKeepKernels[dtype][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Write(o.State),

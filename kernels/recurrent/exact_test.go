@@ -37,16 +37,21 @@ func subjects() (list []subject) {
 func subjectsIn(dtype kernels.DType) []subject {
 	list := []subject{}
 	for _, taps := range []int{2, 3, 4, 5} {
-		const channels = 275 // more than a block, and no multiple of 16
-		linear := taps == 3  // as in LFM2
+		const channels = 275  // more than a block, and no multiple of 16
+		linear := taps == 3   // as in LFM2
+		withBias := taps == 4 // as in Mamba
 		list = append(list, subject{fmt.Sprintf("conv_%s_taps%d", short(dtype), taps), channels,
 			channels, ConvStateCols(dtype, taps, channels), dtype,
 			func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor,
 				spans []kernels.Span) kernels.Op {
 				weight := kernels.RandomTensor(d, r, channels, taps, 1)
+				var bias kernels.Tensor
+				if withBias {
+					bias = kernels.RandomTensor(d, r, 1, channels, 1)
+				}
 				return func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
-					return &Conv{X: in, Weight: weight, State: state, Spans: spans, Out: out,
-						Linear: linear}
+					return &Conv{X: in, Weight: weight, Bias: bias, State: state, Spans: spans,
+						Out: out, Linear: linear}
 				}
 			}})
 	}
@@ -65,6 +70,23 @@ func subjectsIn(dtype kernels.DType) []subject {
 						B:    in.Columns(width+s.hv, width+2*s.hv),
 						ALog: aLog, DtBias: dtBias, State: state, Spans: spans, Out: out, Hk: s.hk,
 						Hv: s.hv, Dk: s.dk, Dv: s.dv}
+				}
+			}})
+	}
+	for _, s := range []ssmShape{{heads: 2, groups: 1, dim: 32, n: 32},
+		{heads: 2, groups: 2, dim: 24, n: 128}, {heads: 3, groups: 1, dim: 21, n: 23}} {
+		width := s.heads*s.dim + 2*s.groups*s.n
+		list = append(list, subject{fmt.Sprintf("ssm_%s_h%d_g%d_d%d_n%d", short(dtype), s.heads,
+			s.groups, s.dim, s.n), width + s.heads, s.heads * s.dim,
+			GatedDeltaStateCols(dtype, s.heads*s.dim, s.n), dtype,
+			func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor,
+				spans []kernels.Span) kernels.Op {
+				all := s.op(d, r, 1)
+				return func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
+					o := *all
+					o.X, o.Dt = in.Columns(0, width), in.Columns(width, width+s.heads)
+					o.State, o.Spans, o.Out = state, spans, out
+					return &o
 				}
 			}})
 	}

@@ -181,6 +181,8 @@ func normalize[F float32 | float64](out []F, x []float32, scale float64) {
 // gates returns the decay g and the step beta of one value head for one token.
 func gates(a, b, aLog, dtBias float32) (g, beta float64) {
 	x := float64(a) + float64(dtBias)
-	softplus := max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) // log(1 + e^x) without overflow
-	return math.Exp(-math.Exp(float64(aLog)) * softplus), 1 / (1 + math.Exp(-float64(b)))
+	return math.Exp(-math.Exp(float64(aLog)) * softplus(x)), 1 / (1 + math.Exp(-float64(b)))
 }
+
+// softplus returns log(1 + e^x) without overflow.
+func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }

@@ -11,6 +11,8 @@ package recurrent
 #cgo nocallback headroom_conv_update
 #cgo noescape headroom_gated_delta_run
 #cgo nocallback headroom_gated_delta_run
+#cgo noescape headroom_ssm_run
+#cgo nocallback headroom_ssm_run
 #include "recurrent.h"
 */
 import "C"
@@ -22,6 +24,14 @@ import (
 
 func floats(t kernels.Tensor) *C.float { return (*C.float)(t.Ptr()) }
 
+// floatsOrNull returns null if t is none.
+func floatsOrNull(t kernels.Tensor) *C.float {
+	if t.IsNone() {
+		return nil
+	}
+	return floats(t)
+}
+
 // slotOf returns the slot of span s.
 func slotOf(state kernels.Tensor, s kernels.Span) C.headroom_state {
 	return C.headroom_state{dtype: C.int(state.DType),
@@ -31,9 +41,10 @@ func slotOf(state kernels.Tensor, s kernels.Span) C.headroom_state {
 // span returns s as a C struct.
 func (o *Conv) span(s kernels.Span) C.headroom_conv_span {
 	return C.headroom_conv_span{x: floats(o.X.RowRange(s.Row, s.Row+s.Rows)),
-		weight: floats(o.Weight), x_stride: C.ptrdiff_t(o.X.Stride),
-		rows: C.int64_t(s.Rows), channels: C.int64_t(o.X.Cols), taps: C.int(o.Weight.Cols),
-		start: flag(s.Pos == 0), linear: flag(o.Linear), state: slotOf(o.State, s)}
+		weight: floats(o.Weight), bias: floatsOrNull(o.Bias),
+		x_stride: C.ptrdiff_t(o.X.Stride), rows: C.int64_t(s.Rows),
+		channels: C.int64_t(o.X.Cols), taps: C.int(o.Weight.Cols), start: flag(s.Pos == 0),
+		linear: flag(o.Linear), state: slotOf(o.State, s)}
 }
 
 // native computes channels [from, to) of span s.
@@ -76,4 +87,18 @@ func (o *GatedDelta) nativeUnits(c *cpu.Context, worker int, s kernels.Span, fro
 		C.int64_t(o.parts),
 		C.int64_t(o.partRows), C.int64_t(from), C.int64_t(to),
 		(*C.float)(cpu.Ptr(c.Local(worker, o.scratchBytes()))))
+}
+
+// nativeHeads computes heads [from, to) of span s.
+func (o *SSM) nativeHeads(isa cpu.ISA, s kernels.Span, from, to int) {
+	x, dt := o.X.RowRange(s.Row, s.Row+s.Rows), o.Dt.RowRange(s.Row, s.Row+s.Rows)
+	out := o.Out.RowRange(s.Row, s.Row+s.Rows)
+	C.headroom_ssm_run(C.int(isa),
+		C.headroom_ssm{heads: C.int64_t(o.Heads), groups: C.int64_t(o.Groups),
+			dim: C.int64_t(o.Dim), n: C.int64_t(o.N), dt_min: C.float(o.DtMin),
+			dt_max: C.float(o.DtMax)},
+		C.headroom_ssm_span{x: floats(x), dt: floats(dt), a_log: floats(o.ALog),
+			dt_bias: floats(o.DtBias), d: floats(o.D), x_stride: C.ptrdiff_t(x.Stride),
+			dt_stride: C.ptrdiff_t(dt.Stride), rows: C.int64_t(s.Rows), start: flag(s.Pos == 0)},
+		slotOf(o.State, s), floats(out), C.ptrdiff_t(out.Stride), C.int64_t(from), C.int64_t(to))
 }

@@ -16,3 +16,5 @@ func (o *Conv) native(cpu.ISA, kernels.Span, int, int) { panic(noNative) }
 func (o *Conv) nativeUpdate(cpu.ISA, kernels.Span, int, int) { panic(noNative) }
 
 func (o *GatedDelta) nativeUnits(*cpu.Context, int, kernels.Span, int, int) { panic(noNative) }
+
+func (o *SSM) nativeHeads(cpu.ISA, kernels.Span, int, int) { panic(noNative) }

@@ -1,5 +1,5 @@
-// Package recurrent implements the operators of GatedDeltaNet that carry a state along a sequence:
-// the causal convolution, the gated delta rule, and both in one operator.
+// Package recurrent implements the operators that carry a state along a sequence: the causal
+// convolution, the gated delta rule, both in one operator, and the recurrence of Mamba-2.
 //
 // The state of a sequence is one row ("slot") of a state tensor, and the span names the slot. A
 // span at position 0 begins with a state of zeros, whatever the slot contains, and each span writes
@@ -16,5 +16,5 @@ import (
 
 // Cases returns the cases of this family for the tests, the benchmark and the self-test.
 func Cases() []kernels.Case {
-	return slices.Concat(convCases(), gatedDeltaCases(), convGatedDeltaCases())
+	return slices.Concat(convCases(), gatedDeltaCases(), convGatedDeltaCases(), ssmCases())
 }

@@ -10,10 +10,11 @@ typedef struct {
     void *slot;
 } headroom_state;
 
-// One span of a convolution: x [rows, channels] and weight [channels, taps]. start is 1 if the span
+// One span of a convolution: x [rows, channels], weight [channels, taps] and bias [channels] or
+// null. start is 1 if the span
 // begins its sequence, and linear if no SiLU follows the convolution.
 typedef struct {
-    const float *x, *weight;
+    const float *x, *weight, *bias;
     ptrdiff_t x_stride;
     int64_t rows, channels;
     int taps, start, linear;
@@ -48,3 +49,22 @@ typedef struct {
 void headroom_gated_delta_run(int isa, headroom_gated_delta d, headroom_gated_delta_inputs in,
     headroom_state state, float *out, ptrdiff_t out_stride, int64_t window, int64_t parts,
     int64_t part_rows, int64_t from, int64_t to, float *scratch);
+
+// Heads of `dim` rows of n columns. dt is clamped to [dt_min, dt_max].
+typedef struct {
+    int64_t heads, groups, dim, n;
+    float dt_min, dt_max;
+} headroom_ssm;
+
+// One span of tokens: x [rows, heads * dim + 2 * groups * n], dt [rows, heads], and a_log, dt_bias
+// and d [heads]. start is 1 if the span begins its sequence.
+typedef struct {
+    const float *x, *dt, *a_log, *dt_bias, *d;
+    ptrdiff_t x_stride, dt_stride;
+    int64_t rows;
+    int start;
+} headroom_ssm_span;
+
+// Computes heads [from, to) of a span and updates their state.
+void headroom_ssm_run(int isa, headroom_ssm s, headroom_ssm_span in, headroom_state state,
+    float *out, ptrdiff_t out_stride, int64_t from, int64_t to);

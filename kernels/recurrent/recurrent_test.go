@@ -110,6 +110,21 @@ func TestLinearConvByHand(t *testing.T) {
 	}
 }
 
+// TestBiasedConvByHand is TestConvByHand with a bias of 1000, which the state does not see.
+func TestBiasedConvByHand(t *testing.T) {
+	for name, d := range devices(t) {
+		out := kernels.NewTensor(d, kernels.F32, 3, 1)
+		o := Conv{X: kernels.FromFloat32s(d, 3, 1, []float32{1, 2, 3}),
+			Weight: kernels.FromFloat32s(d, 1, 3, []float32{1, 10, 100}),
+			Bias:   kernels.FromFloat32s(d, 1, 1, []float32{1000}),
+			State:  kernels.FromFloat32s(d, 1, 2, []float32{7, 7}),
+			Spans:  []kernels.Span{{Rows: 3}}, Out: out}
+		d.Run(&o)
+		expect(t, name, out.Float32s(), []float32{1100, 1210, 1321})
+		expect(t, name+": state", o.State.Float32s(), []float32{2, 3})
+	}
+}
+
 // TestGatedDeltaByHand has one head with Dk = Dv = 2. a = b = 0 and ALog = DtBias = 0 give g =
 // exp(-log 2) = 1/2 and beta = 1/2. k = (1, 1) becomes (1, 1)/√2 = (c, c) with c = 0.70710678.
 //
@@ -240,6 +255,8 @@ func TestCheck(t *testing.T) {
 		{conv(func(o *Conv) { o.Spans[0].Slot = 0 }), "a different slot for each span"},
 		{conv(func(o *Conv) { o.Spans[1].Rows = 3 }), "span 1: got rows"},
 		{conv(func(o *Conv) { o.Out = o.X }), "out"},
+		{conv(func(o *Conv) { o.Bias = tensor(1, 8) }), ""},
+		{conv(func(o *Conv) { o.Bias = tensor(1, 7) }), "bias"},
 		{delta(func(*GatedDelta) {}), ""},
 		{delta(func(o *GatedDelta) { o.State = kernels.NewTensor(d, kernels.I8, 2, 16*(4+8)) }),
 			""},

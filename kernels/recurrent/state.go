@@ -41,7 +41,7 @@ func ConvStateCols(dtype kernels.DType, taps, channels int) int {
 }
 
 // GatedDeltaStateCols returns the number of columns of a GatedDelta's State for rows = Hv*Dv value
-// rows of dk values. dtype is F32, BF16 or I8.
+// rows of dk values, and of an SSM's for rows = Heads*Dim of N values. dtype is F32, BF16 or I8.
 func GatedDeltaStateCols(dtype kernels.DType, rows, dk int) int {
 	return stateLayout{dtype, rows, dk, dk}.stateCols()
 }

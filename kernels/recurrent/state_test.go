@@ -63,15 +63,13 @@ func TestStateCols(t *testing.T) {
 	}
 }
 
-// TestKeptStates compares every device's final state of the gated delta rule with the reference's,
-// value by value. The order of sums differs, so a value may round to a neighbour, but most values
-// must be equal.
+// TestKeptStates compares every device's final state of the gated delta rule with the reference's.
 func TestKeptStates(t *testing.T) {
 	const hk, hv, dk, dv, tokens = 2, 4, 40, 37, 5
 	for _, dtype := range []kernels.DType{kernels.BF16, kernels.I8} {
-		l := stateLayout{dtype, hv * dv, dk, dk}
-		run := func(d kernels.Device) (values, steps []float64) {
-			r := rand.New(rand.NewPCG(3, 4))
+		compareStates(t, dtype, func(d kernels.Device, r *rand.Rand) (kernels.Op, kernels.Tensor,
+			stateLayout) {
+			l := stateLayout{dtype, hv * dv, dk, dk}
 			o := &GatedDelta{
 				QKV:    kernels.RandomTensor(d, r, tokens, 2*hk*dk+hv*dv, 1),
 				A:      kernels.RandomTensor(d, r, tokens, hv, 1),
@@ -82,44 +80,56 @@ func TestKeptStates(t *testing.T) {
 				Out: kernels.NewTensor(d, kernels.F32, tokens, hv*dv),
 				Hk:  hk, Hv: hv, Dk: dk, Dv: dv,
 			}
-			d.Run(o)
-			row := make([]float64, dk)
-			for i := range hv * dv {
-				load(l, row, slot(o.State, 0), i, 0)
-				values = append(values, row...)
-				amax := 0.0
-				for _, x := range row {
-					amax = max(amax, math.Abs(x))
-				}
-				for _, x := range row {
-					if dtype == kernels.BF16 {
-						steps = append(steps, math.Abs(x)/128)
-					} else {
-						steps = append(steps, amax/127)
-					}
+			return o, o.State, l
+		})
+	}
+}
+
+// compareStates runs an operator on every device, and compares its final state with the
+// reference's, value by value. The order of sums differs, so a value may round to a neighbour, but
+// most values must be equal.
+func compareStates(t *testing.T, dtype kernels.DType,
+	build func(d kernels.Device, r *rand.Rand) (kernels.Op, kernels.Tensor, stateLayout)) {
+	t.Helper()
+	run := func(d kernels.Device) (values, steps []float64) {
+		o, state, l := build(d, rand.New(rand.NewPCG(3, 4)))
+		d.Run(o)
+		row := make([]float64, l.cols)
+		for i := range l.rows {
+			load(l, row, slot(state, 0), i, 0)
+			values = append(values, row...)
+			amax := 0.0
+			for _, x := range row {
+				amax = max(amax, math.Abs(x))
+			}
+			for _, x := range row {
+				if dtype == kernels.BF16 {
+					steps = append(steps, math.Abs(x)/128)
+				} else {
+					steps = append(steps, amax/127)
 				}
 			}
-			return values, steps
 		}
-		list := devices(t)
-		want, steps := run(list["reference"])
-		for name, d := range list {
-			got, _ := run(d)
-			other := 0
-			for i := range want {
-				off := math.Abs(got[i] - want[i])
-				if off > steps[i]/50 {
-					other++
-				}
-				if !(off <= 1.02*steps[i]+1e-6) {
-					t.Fatalf("%s, %s: value %d of row %d is %g, expected %g within a step of %g",
-						name, dtype, i%dk, i/dk, got[i], want[i], steps[i])
-				}
+		return values, steps
+	}
+	list := devices(t)
+	want, steps := run(list["reference"])
+	for name, d := range list {
+		got, _ := run(d)
+		other := 0
+		for i := range want {
+			off := math.Abs(got[i] - want[i])
+			if off > steps[i]/50 {
+				other++
 			}
-			if other > len(want)/200 {
-				t.Errorf("%s, %s: %d of %d values differ from the reference's by a step",
-					name, dtype, other, len(want))
+			if !(off <= 1.02*steps[i]+1e-6) {
+				t.Fatalf("%s, %s: value %d is %g, expected %g within a step of %g", name, dtype, i,
+					got[i], want[i], steps[i])
 			}
+		}
+		if other > len(want)/200 {
+			t.Errorf("%s, %s: %d of %d values differ from the reference's by a step", name, dtype,
+				other, len(want))
 		}
 	}
 }
