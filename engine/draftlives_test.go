@@ -126,6 +126,9 @@ func TestDraftLives(t *testing.T) {
 		{"gemma2", tinySource(t, "gemma2"), engine.Options{}},
 		{"lfm2", tinySource(t, "lfm2"), engine.Options{KVBits: "(8, 4)", StateFormat: "bf16"}},
 		{"lfm2_moe", tinySource(t, "lfm2_moe"), engine.Options{}},
+		{"granitemoehybrid", tinySource(t, "granitemoehybrid"),
+			engine.Options{KVBits: "(8, 4)", StateFormat: "int8"}},
+		{"granitemoehybrid with experts", tinySource(t, "granitemoehybrid_moe"), engine.Options{}},
 	} {
 		if testing.Short() && c.name != "qwen3_5" { // under the race detector
 			continue
@@ -230,7 +233,8 @@ func draftLife(t *testing.T, seed uint64, src engine.Source, o engine.Options, f
 // TestDraftsOnDisk: conversations that were decoded ahead leave the same files in the block store,
 // apart from the measured times in their headers.
 func TestDraftsOnDisk(t *testing.T) {
-	for _, name := range []string{"qwen3", "qwen3_5_text", "gemma2", "lfm2"} {
+	for _, name := range []string{"qwen3", "qwen3_5_text", "gemma2", "lfm2",
+		"granitemoehybrid"} {
 		t.Run(name, func(t *testing.T) {
 			d := &drafter{r: rand.New(rand.NewPCG(1, 2)), depth: draft.MaxTokens, wrong: 0.3,
 				vocab: 200}

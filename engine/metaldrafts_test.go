@@ -24,6 +24,7 @@ func testMetalDrafts(t *testing.T, device string) {
 		copied bool
 	}{{"qwen3", tinySource(t, "qwen3"), false, false},
 		{"lfm2", tinySource(t, "lfm2"), false, false},
+		{"granitemoehybrid", tinySource(t, "granitemoehybrid"), false, false},
 		{"qwen3_5_text", mtpSource(t, "qwen3_5_text"), true, false},
 		{"qwen3_5_text with a draft model", tinySource(t, "qwen3_5_text"), true, true}} {
 		o := engine.Options{ContextTokens: 256, MaxSequences: 3, ChunkTokens: 64, KeptStates: 4,

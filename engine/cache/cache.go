@@ -46,7 +46,7 @@ type Layer struct {
 	KV    *attention.Cache // of an attention layer
 	Ring  *Ring            // of an attention layer with a window: the page tables of KV
 	Conv  kernels.Tensor   // of a recurrent layer: [slots, ConvValues], see recurrent.Conv
-	State kernels.Tensor   // [slots, StateValues], see recurrent.GatedDelta, or none
+	State kernels.Tensor   // [slots, StateValues], see recurrent.GatedDelta and SSM, or none
 	// Hidden is [slots+1, HiddenValues]. The last row is zero: what precedes every sequence.
 	Hidden kernels.Tensor
 }

@@ -44,26 +44,40 @@ func loadGranite(w *checkpoint.Weights) (Model, error) {
 	if o.rope, err = c.rope(w, checkpoint.RopeDefaults{Theta: graniteRopeTheta}); err != nil {
 		return nil, err
 	}
+	return c.load(w, func(i int, s checkpoint.Scope) (*transformerLayer, cache.LayerSpec) {
+		return c.layer(s, o), c.memory(i)
+	}), nil
+}
+
+// load builds the decoder from layers to which it gives their multiplier.
+func (c *graniteConfig) load(w *checkpoint.Weights,
+	layer func(i int, s checkpoint.Scope) (*transformerLayer, cache.LayerSpec)) *decoder {
 	multiplier := scale(ones(w, c.HiddenSize), float32(c.ResidualMultiplier))
 	from := textWeights(w)
 	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
-		l := c.layer(s, o)
+		l, spec := layer(i, s)
 		l.multiplier = multiplier
-		return l, c.memory(i)
+		return l, spec
 	}
 	m := from.load(w, &c.decoderConfig)
 	m.embedScale = float32(c.EmbeddingMultiplier)
 	scale(m.norm, float32(1/c.LogitsScaling)) // the head is linear
-	return m, nil
+	return m
 }
 
 func (c *graniteConfig) validate(w *checkpoint.Weights) error {
-	if err := validate(w.Config.ModelType,
-		positiveNumber("embedding_multiplier", &c.EmbeddingMultiplier),
-		positiveNumber("attention_multiplier", &c.AttentionMultiplier),
-		positiveNumber("residual_multiplier", &c.ResidualMultiplier),
-		positiveNumber("logits_scaling", &c.LogitsScaling)); err != nil {
+	if err := validate(w.Config.ModelType, c.checkMultipliers()...); err != nil {
 		return err
 	}
 	return c.check(w)
+}
+
+// checkMultipliers returns an error, or nil, for each multiplier.
+func (c *graniteConfig) checkMultipliers() []error {
+	return []error{
+		positiveNumber("embedding_multiplier", &c.EmbeddingMultiplier),
+		positiveNumber("attention_multiplier", &c.AttentionMultiplier),
+		positiveNumber("residual_multiplier", &c.ResidualMultiplier),
+		positiveNumber("logits_scaling", &c.LogitsScaling),
+	}
 }

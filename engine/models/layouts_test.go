@@ -282,6 +282,53 @@ func (f folder) lfm2MLX() folder {
 	return out.rename(projectionNames.Replace)
 }
 
+// granite4MLX returns f in the layout to which mlx-lm converts Granite 4: convolutions are
+// [C, taps, 1], and the fused projections are separate, except those of an MLP beside experts.
+func (f folder) granite4MLX() folder {
+	mixture := f.has("block_sparse_moe")
+	out := folder{config: f.config, tensors: map[string]safetensors.Tensor{}}
+	for name, x := range f.tensors {
+		module, part, fused := strings.Cut(name, ".block_sparse_moe.")
+		to := module + ".block_sparse_moe.switch_mlp."
+		if !mixture {
+			module, part, fused = strings.Cut(name, ".shared_mlp.")
+			to = module + ".mlp."
+		}
+		switch {
+		case fused && part == "input_linear.weight":
+			gate, up := halves(x)
+			out.put(to+"gate_proj.weight", gate)
+			out.put(to+"up_proj.weight", up)
+		case fused && part == "output_linear.weight":
+			out.put(to+"down_proj.weight", x)
+		case strings.HasSuffix(name, "conv1d.weight"):
+			x.Shape = []int{x.Shape[0], x.Shape[2], 1}
+			out.put(name, x)
+		default:
+			out.put(name, x)
+		}
+	}
+	return out
+}
+
+// halves returns the first and the last rows of every matrix of x.
+func halves(x safetensors.Tensor) (first, last safetensors.Tensor) {
+	at := len(x.Shape) - 2
+	shape := slices.Clone(x.Shape)
+	shape[at] /= 2
+	first, last = x, x
+	first.Shape, last.Shape, first.Data, last.Data = shape, shape, nil, nil
+	half := len(x.Data) / 2
+	if at == 1 { // of each matrix
+		half /= shape[0]
+	}
+	for from := 0; from < len(x.Data); from += 2 * half {
+		first.Data = append(first.Data, x.Data[from:from+half]...)
+		last.Data = append(last.Data, x.Data[from+half:from+2*half]...)
+	}
+	return first, last
+}
+
 // float32s converts a BF16 tensor to float32 and adds add to each element.
 func float32s(x safetensors.Tensor, add float32) safetensors.Tensor {
 	values := widen(x)
@@ -313,6 +360,8 @@ func (f folder) converted() folder {
 	switch {
 	case f.has(".scales"), f.has("switch_mlp"):
 		return f // already is in that layout
+	case f.has("mamba.conv1d.weight"):
+		return f.granite4MLX()
 	case f.has("conv1d.weight"):
 		return f.mlx()
 	case f.has("conv.conv.weight"):
@@ -346,7 +395,7 @@ func (f folder) layouts() map[string]folder {
 // TestLayouts compares the layouts of all architectures that have several.
 func TestLayouts(t *testing.T) {
 	d := cpuDevice(t, 2)
-	for _, name := range architectures {
+	for _, name := range append(slices.Clone(architectures), "granitemoehybrid_moe") {
 		original := readTiny(t, name)
 		want := original.logits(t, d)
 		for layout, f := range original.layouts() {

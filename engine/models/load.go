@@ -133,9 +133,10 @@ func loadMLP(s checkpoint.Scope, hidden, intermediate int) nn.MLP {
 	}
 }
 
-// loadExperts loads the experts of the module s. It supports four layouts: stacked experts in
+// loadExperts loads the experts of the module s. It supports five layouts: stacked experts in
 // switch_mlp or experts.switch_glu (MLX), fused projections in experts.gate_up_proj (Hugging Face
-// since 5.0), the same with transposed matrices (Qwen3-VL), and one module per expert.
+// since 5.0), the same with transposed matrices (Qwen3-VL), fused projections in input_linear
+// (Granite 4), and one module per expert.
 func loadExperts(s checkpoint.Scope, experts, hidden, intermediate int) nn.MLP {
 	switch {
 	case s.Has("switch_mlp.gate_proj.weight"), s.Has("experts.switch_glu.gate_proj.weight"):
@@ -154,6 +155,10 @@ func loadExperts(s checkpoint.Scope, experts, hidden, intermediate int) nn.MLP {
 		out := s.Transposed("experts.down_proj", experts, intermediate, hidden)
 		return nn.MLP{GateProj: nn.Linear{Weight: in[0]}, UpProj: nn.Linear{Weight: in[1]},
 			DownProj: nn.Linear{Weight: out[0]}}
+	case s.Has("input_linear.weight"):
+		gate, up := s.Halves("input_linear.weight", experts, intermediate, hidden)
+		return nn.MLP{GateProj: nn.Linear{Weight: gate}, UpProj: nn.Linear{Weight: up},
+			DownProj: nn.Linear{Weight: s.Experts("output_linear", experts, hidden, intermediate)}}
 	case s.Has("experts.gate_up_proj"):
 		gate, up := s.Halves("experts.gate_up_proj", experts, intermediate, hidden)
 		down := s.Plain("experts.down_proj", experts, hidden, intermediate)

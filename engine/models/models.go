@@ -49,6 +49,7 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"gemma4_unified":    loadGemma4,
 	"gpt_oss":           loadGPTOSS,
 	"granite":           loadGranite,
+	"granitemoehybrid":  loadGraniteHybrid,
 	"lfm2":              loadLFM2,
 	"lfm2_moe":          loadLFM2,
 	"llama":             loadLlama,

@@ -23,6 +23,10 @@ import (
 const variantKeys = `"quantization": {"bits": 4, "group_size": 32}, "vocab_size": 320, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "head_dim": 32,
 	"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 2048, "rms_norm_eps": 1e-06}`
 
+// granite4Keys are those that Granite 4 has besides.
+const granite4Keys = `"layer_types": ["mamba", "attention"], "mamba_n_heads": 4, "mamba_d_head": 32,
+	"mamba_d_state": 32, "shared_intermediate_size": 96, `
+
 // The beginnings of the rope parameters of a tiny Phi-3 and of a Llama 3.
 const (
 	longRope = `{"type": "longrope", "short_factor": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1],
@@ -104,6 +108,32 @@ func TestRefusals(t *testing.T) {
 			problem.ModelBroken},
 		{"lfm2_moe", `"num_experts_per_tok": 33, "num_dense_layers": 1`, "num_experts_per_tok is 33",
 			problem.ModelBroken},
+		{"granitemoehybrid", granite4Keys + `"position_embedding_type": "alibi"`,
+			`position_embedding_type is "alibi"`, problem.UnknownArchitecture},
+		{"granitemoehybrid", granite4Keys + `"hidden_act": "gelu_new"`, `hidden_act is "gelu_new"`,
+			problem.UnknownArchitecture},
+		{"granitemoehybrid", granite4Keys + `"layer_types": ["mamba", "conv"]`, `"conv"`,
+			problem.ModelBroken},
+		{"granitemoehybrid", granite4Keys + `"mamba_n_groups": 3`, "mamba_n_groups of 3",
+			problem.ModelBroken},
+		{"granitemoehybrid", granite4Keys + `"mamba_d_state": 257`, "mamba_d_state is 257",
+			problem.ModelBroken},
+		{"granitemoehybrid", granite4Keys + `"mamba_d_conv": 9`, "mamba_d_conv is 9",
+			problem.ModelBroken},
+		{"granitemoehybrid", granite4Keys + `"mamba_d_head": 0`, "mamba_d_head is 0",
+			problem.ModelBroken},
+		{"granitemoehybrid", granite4Keys + `"shared_intermediate_size": 0`,
+			"shared_intermediate_size is 0", problem.ModelBroken},
+		{"granitemoehybrid", granite4Keys + `"logits_scaling": 0`, "logits_scaling is 0",
+			problem.ModelBroken},
+		{"granitemoehybrid", granite4Keys + `"num_local_experts": 2, "num_experts_per_tok": 3`,
+			"num_experts_per_tok is 3", problem.ModelBroken},
+		{"granitemoehybrid", granite4Keys + `"time_step_limit": [2, 1]`, "time_step_limit is",
+			problem.ModelBroken},
+		{"granitemoehybrid", granite4Keys + `"time_step_limit": [0.5]`, "time_step_limit is",
+			problem.ModelBroken},
+		{"granitemoehybrid", granite4Keys + `"time_step_limit": [0, "NaN"]`, "time_step_limit is",
+			problem.ModelBroken},
 	} {
 		config := `{` + variantKeys[:len(variantKeys)-1] + `, "model_type": "` + c.modelType +
 			`", ` + c.keys + `}`
@@ -182,6 +212,14 @@ func TestSameModel(t *testing.T) {
 	const slides = `"sliding_window": 8, "layer_types": `
 	for _, c := range []struct{ model, keys string }{
 		{"lfm2", `"layer_types": null, "full_attn_idxs": [2]`},
+		{"granitemoehybrid", `"layer_types": ["mamba", "mamba", "attention", "mamba"]`},
+		{"granitemoehybrid", `"layer_types": null, "layers_block_type": ["mamba", "mamba",
+			"attention", "mamba"]`},
+		{"granitemoehybrid", `"position_embedding_type": null`},
+		{"granitemoehybrid", `"time_step_limit": [0.0, "Infinity"]`},
+		{"granitemoehybrid", `"time_step_limit": null`},
+		{"granitemoehybrid", `"time_step_limit": [0, 1e30]`},
+		{"granitemoehybrid_moe", `"num_experts_per_tok": 2, "moe_intermediate_size": 7`},
 		{"lfm2", `"layer_types": ` + kinds("ccfc") + `, "full_attn_idxs": [0, 1]`},
 		{"lfm2", `"block_ff_dim": 150, "intermediate_size": 7`},
 		{"lfm2", `"block_auto_adjust_ff_dim": false, "intermediate_size": 128`},

@@ -1,7 +1,7 @@
-// Package nn provides the modules that architectures are made of: attention, GatedDeltaNet, short
-// convolution, MLP and mixture of experts. A module is a struct of weights, named as in
-// checkpoints, with a method Forward that computes the rows of a batch. The KV cache or recurrent
-// state is an argument of Forward.
+// Package nn provides the modules that architectures are made of: attention, GatedDeltaNet,
+// Mamba-2, short convolution, MLP and mixture of experts. A module is a struct of weights, named as
+// in checkpoints, with a method Forward that computes the rows of a batch. The KV cache or
+// recurrent state is an argument of Forward.
 package nn
 
 import (
@@ -192,6 +192,40 @@ func (l *GatedDeltaNet) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor
 	}
 	y = c.GatedRMSNorm(y.Reshape(m*l.Hv, l.Dv), z.Reshape(m*l.Hv, l.Dv), l.Norm, l.Eps)
 	return c.Linear(y.Reshape(m, l.Hv*l.Dv), l.OutProj)
+}
+
+// Mamba2 is the mixer of Mamba-2 (Dao and Gu 2024). InProj computes three parts of a token: a gate,
+// the input of a short convolution, and dt of each head. The convolution gives x, B and C, with
+// which each token decays, updates and reads a state of Dim x N values per head.
+type Mamba2 struct {
+	InProj, OutProj Linear
+	Conv1D          kernels.Tensor // [C, taps]
+	ConvBias        kernels.Tensor // [1, C], or none
+	ALog, DtBias, D kernels.Tensor // [1, Heads]
+	Norm            kernels.Tensor // [1, Heads*Dim]
+	ops.SSMShape
+	Eps float32
+}
+
+// Forward computes the mixer for x [M, hidden] and returns [M, hidden]. It updates state, and
+// copies the states that b.Rounds lists. The gate is before the norm, which is over all heads.
+func (l *Mamba2) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
+	state cache.Layer) kernels.Tensor {
+	m, inner, channels := x.Rows, l.Heads*l.Dim, l.Conv1D.Rows
+	parts := l.InProj.Forward(c, x)
+	gate, in := parts.Columns(0, inner), parts.Columns(inner, inner+channels)
+	dt := parts.Columns(inner+channels, inner+channels+l.Heads)
+	y := c.Temp(kernels.F32, m, inner)
+	for i := range b.Rounds {
+		r := &b.Rounds[i]
+		c.ConvSSMTo(y, in, l.Conv1D, l.ConvBias, state.Conv, dt, l.ALog, l.DtBias, l.D,
+			state.State, r.Spans, l.SSMShape)
+		for _, k := range r.Keeps {
+			c.CopyRow(state.Conv, k.From, k.To)
+			c.CopyRow(state.State, k.From, k.To)
+		}
+	}
+	return l.OutProj.Forward(c, c.RMSNorm(c.SiLUMul(gate, y), l.Norm, l.Eps))
 }
 
 // ShortConv is the gated short convolution of LFM2. InProj computes three parts of a token, b, c

@@ -136,6 +136,7 @@ type operators struct {
 	selects    attention.Select
 	conv       recurrent.Conv
 	delta      recurrent.ConvGatedDelta
+	ssm        recurrent.SSM
 	route      moe.Route
 	clamped    moe.ClampedSwiGLU
 	combine    moe.Combine
@@ -606,5 +607,32 @@ func (c *Context) ConvGatedDeltaTo(out, qkv, weight, convState, a, b, aLog, dtBi
 		A: a, B: b, ALog: aLog, DtBias: dtBias, State: state,
 		Spans: spans, ConvOut: c.f32(qkv.Rows, qkv.Cols), Out: out, Hk: s.Hk, Hv: s.Hv, Dk: s.Dk,
 		Dv: s.Dv})
+	c.Release(mark)
+}
+
+// MaxStateCols is the largest N of an SSMShape.
+const MaxStateCols = recurrent.MaxKeyDim
+
+// SSMShape has the numbers of heads and groups of a Mamba-2 layer, the dimension of a head, the
+// columns N of its state, and the limits of dt.
+type SSMShape struct {
+	Heads, Groups, Dim, N int
+	DtMin, DtMax          float32
+}
+
+// ConvSSMTo computes the causal depthwise convolution of x [M, Heads*Dim + 2*Groups*N] along each
+// span, then SiLU, then the recurrence of Mamba-2. It writes the result to out [M, Heads*Dim]. bias
+// may be the zero tensor. dt is [M, Heads]. It updates convState, the last input rows of the
+// convolution, and state, the matrices of the recurrence. Rows of out that belong to no span are
+// not written.
+func (c *Context) ConvSSMTo(out, x, weight, bias, convState, dt, aLog, dtBias, d,
+	state kernels.Tensor, spans []kernels.Span, s SSMShape) {
+	mark := c.Mark()
+	in := c.f32(x.Rows, x.Cols)
+	run(c, &c.ops.conv, recurrent.Conv{X: x, Weight: weight, Bias: bias, State: convState,
+		Spans: spans, Out: in})
+	run(c, &c.ops.ssm, recurrent.SSM{X: in, Dt: dt, ALog: aLog, DtBias: dtBias, D: d, State: state,
+		Spans: spans, Out: out, Heads: s.Heads, Groups: s.Groups, Dim: s.Dim, N: s.N,
+		DtMin: s.DtMin, DtMax: s.DtMax})
 	c.Release(mark)
 }

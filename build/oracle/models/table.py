@@ -100,6 +100,34 @@ GEMMA4_VARIANTS = [
                             "partial_rotary_factor": 0.5}}},
 ]
 
+# mlx-lm does not read head_dim, and packs out_proj and the MLPs in groups of 64. Steps are around
+# 0.7, so the limits of the second variant clamp some at both ends.
+GRANITE4 = sizes(
+    hidden_size=64, num_attention_heads=2, num_key_value_heads=1, head_dim=None,
+    intermediate_size=128, shared_intermediate_size=192, num_hidden_layers=4,
+    attention_multiplier=0.11, embedding_multiplier=12.0, residual_multiplier=0.22,
+    logits_scaling=3.0, attention_bias=False, position_embedding_type="nope", mlp_bias=False,
+    layer_types=["mamba", "mamba", "attention", "mamba"], mamba_n_heads=4, mamba_d_head=32,
+    mamba_n_groups=1, mamba_d_state=32, mamba_d_conv=4, mamba_expand=2, mamba_conv_bias=True,
+    mamba_proj_bias=False, num_local_experts=0, num_experts_per_tok=0,
+    time_step_limit=[0.001, 100.0], tie_word_embeddings=True)
+GRANITE4_VARIANTS = [
+    {},
+    # Every bias, groups that heads share, an untied head, and odd sizes of the state.
+    {"hidden_size": 128, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 283,
+     "attention_bias": True, "mlp_bias": True, "mamba_proj_bias": True, "mamba_n_heads": 6,
+     "mamba_d_head": 64, "mamba_n_groups": 3, "mamba_d_state": 40, "mamba_d_conv": 3,
+     "tie_word_embeddings": False, "time_step_limit": [0.4, 1.1], "residual_multiplier": 0.7,
+     "logits_scaling": 0.25, "embedding_multiplier": 0.5, "rms_norm_eps": 1e-3},
+    # Experts, and no bias of the convolution.
+    {"hidden_size": 128, "num_attention_heads": 4, "num_key_value_heads": 4,
+     "num_local_experts": 7, "num_experts_per_tok": 3, "intermediate_size": 64,
+     "mamba_n_heads": 8, "mamba_n_groups": 2, "mamba_conv_bias": False},
+    # As Granite 4.0 Micro: no mamba, and a rotation.
+    {"num_hidden_layers": 2, "layer_types": ["attention", "attention"],
+     "position_embedding_type": "rope", "rope_theta": 1e5},
+]
+
 LFM2 = sizes(
     hidden_size=64, num_attention_heads=2, num_key_value_heads=1, head_dim=None,
     rms_norm_eps=None, norm_eps=1e-5, rope_theta=1e6, conv_bias=False, conv_L_cache=3,
@@ -212,6 +240,7 @@ TYPES = {
         {**WIDE, "hidden_size": 192, "residual_multiplier": 0.7, "logits_scaling": 0.25,
          "embedding_multiplier": 0.5, "attention_multiplier": 0.3},
     ]),
+    "granitemoehybrid": Row(GRANITE4, GRANITE4_VARIANTS),
     # mlx-lm's head is always tied, and it does not read head_dim or rope_scaling.
     "lfm2": Row(LFM2, LFM2_VARIANTS),
     "lfm2_moe": Row(LFM2_MOE, LFM2_MOE_VARIANTS),

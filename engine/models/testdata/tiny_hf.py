@@ -26,7 +26,38 @@ LFM2 = {
     "vocab_size": 320,
 }
 
+GRANITE4 = {
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "shared_intermediate_size": 96,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "num_hidden_layers": 4,
+    "layer_types": ["mamba", "mamba", "attention", "mamba"],
+    "max_position_embeddings": 2048,
+    "vocab_size": 320,
+    "embedding_multiplier": 2.0,
+    "attention_multiplier": 0.06,
+    "residual_multiplier": 0.7,
+    "logits_scaling": 0.5,
+    "mamba_n_heads": 4,
+    "mamba_d_head": 32,
+    "mamba_n_groups": 1,
+    "mamba_d_state": 32,
+    "mamba_expand": 2,
+    "num_local_experts": 0,
+    "num_experts_per_tok": 0,
+    "tie_word_embeddings": True,
+    "position_embedding_type": "nope",
+}
+
 MODELS = {
+    "granitemoehybrid": ("granitemoehybrid", GRANITE4),
+    "granitemoehybrid_moe": ("granitemoehybrid", GRANITE4 | {
+        "intermediate_size": 32,
+        "num_local_experts": 5,
+        "num_experts_per_tok": 2,
+    }),
     "lfm2": ("lfm2", LFM2 | {"intermediate_size": 150, "block_multiple_of": 32}),
     "lfm2_moe": ("lfm2_moe", LFM2 | {
         "intermediate_size": 96,
@@ -44,6 +75,8 @@ def random_weights(model):
         x = torch.randn(w.shape)
         if name.endswith("norm.weight"):
             x = 1 + 0.1 * x
+        elif name.endswith(("A_log", "dt_bias", ".D")):
+            x = 0.5 * x
         elif name.endswith("bias"):
             x = 0.2 * x
         elif name.endswith("embed_tokens.weight") or name == "lm_head.weight":
