@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -269,7 +268,7 @@ func (s *hostileServer) idle(ctx context.Context, before time.Duration) (time.Du
 func spin(d time.Duration) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	own := fmt.Sprintf("/proc/self/task/%d/schedstat", syscall.Gettid())
+	const own = "/proc/thread-self/schedstat"
 	last, begin := ranOf(own), time.Now()
 	for time.Since(begin) < d {
 	}

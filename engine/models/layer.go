@@ -130,7 +130,8 @@ type attentionOptions struct {
 	names         attentionNames
 }
 
-// attentionNames are the names of modules of attention, if they differ from those of Llama.
+// attentionNames are the names of a module and of two tensors of attention, if they differ from
+// those of Llama.
 type attentionNames struct{ outProj, qNorm, kNorm string }
 
 // kvSource says where the keys and values of an attention layer come from.
@@ -183,8 +184,8 @@ func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.At
 	if o.sinks {
 		a.Sinks = s.Vector("sinks", c.NumAttentionHeads, 0)
 	}
-	qNorm, kNorm := cmp.Or(o.names.qNorm, "q_norm")+".weight", cmp.Or(o.names.kNorm,
-		"k_norm")+".weight"
+	qNorm := cmp.Or(o.names.qNorm, "q_norm.weight")
+	kNorm := cmp.Or(o.names.kNorm, "k_norm.weight")
 	switch {
 	case o.headNorm:
 		a.QNorm = s.Vector(qNorm, c.HeadDim, o.normOffset)

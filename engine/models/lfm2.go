@@ -71,7 +71,8 @@ func loadLFM2(w *checkpoint.Weights) (Model, error) {
 		return nil, err
 	}
 	o := attentionOptions{headNorm: true,
-		names: attentionNames{outProj: "out_proj", qNorm: "q_layernorm", kNorm: "k_layernorm"}}
+		names: attentionNames{outProj: "out_proj", qNorm: "q_layernorm.weight",
+			kNorm: "k_layernorm.weight"}}
 	var err error
 	if o.rope, err = c.rope(w, checkpoint.RopeDefaults{Theta: lfm2RopeTheta}); err != nil {
 		return nil, err
