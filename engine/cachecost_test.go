@@ -93,9 +93,7 @@ func describeCache(t *testing.T, config []byte, limit int) {
 	runtime.ReadMemStats(&before)
 	c, err := engine.DescribeCache(config, engine.Options{MaxKVTokens: limit})
 	runtime.ReadMemStats(&after)
-	// 9 KiB for each of at most 4,096 layers. Those of a mixture need 6.1, with the race detector
-	// 8.1.
-	const everyModel = 36 << 20
+	const everyModel = 32 << 20 // 8 KiB for each of at most 4096 layers
 	if used, most := after.TotalAlloc-before.TotalAlloc,
 		uint64(everyModel+200*len(config)); used > most {
 		t.Errorf("%d bytes allocated for a config of %d, expected at most %d", used, len(config),

@@ -177,12 +177,23 @@ func (f Format) Layers(specs []LayerSpec) []LayerFormat {
 			total++
 		}
 	}
+	type kind struct {
+		boundary bool
+		headDim  int
+	}
+	known := map[kind]LayerFormat{} // most layers are alike
 	for i, s := range specs {
 		if s.KVHeads == 0 {
 			continue
 		}
-		boundary := !s.Drafts && min(at, total-1-at) < f.BoundaryLayers
-		layers[i] = LayerFormat{f.side(f.K, boundary, s.HeadDim), f.side(f.V, boundary, s.HeadDim)}
+		k := kind{!s.Drafts && min(at, total-1-at) < f.BoundaryLayers, s.HeadDim}
+		format, ok := known[k]
+		if !ok {
+			format = LayerFormat{f.side(f.K, k.boundary, k.headDim),
+				f.side(f.V, k.boundary, k.headDim)}
+			known[k] = format
+		}
+		layers[i] = format
 		at++
 	}
 	return layers
