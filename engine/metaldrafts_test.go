@@ -22,11 +22,13 @@ func testMetalDrafts(t *testing.T, device string) {
 		own  bool // the model has a block that drafts, or a draft model
 		// copied is true if a copy of the model drafts.
 		copied bool
-	}{{"qwen3", tinySource(t, "qwen3"), false, false},
-		{"lfm2", tinySource(t, "lfm2"), false, false},
-		{"granitemoehybrid", tinySource(t, "granitemoehybrid"), false, false},
-		{"qwen3_5_text", mtpSource(t, "qwen3_5_text"), true, false},
-		{"qwen3_5_text with a draft model", tinySource(t, "qwen3_5_text"), true, true}} {
+		// least is how many drafts are expected. The slots for states bound those of others.
+		least int64
+	}{{"qwen3", tinySource(t, "qwen3"), false, false, 50},
+		{"lfm2", tinySource(t, "lfm2"), false, false, 40},
+		{"granitemoehybrid", tinySource(t, "granitemoehybrid"), false, false, 40},
+		{"qwen3_5_text", mtpSource(t, "qwen3_5_text"), true, false, 50},
+		{"qwen3_5_text with a draft model", tinySource(t, "qwen3_5_text"), true, true, 50}} {
 		o := engine.Options{ContextTokens: 256, MaxSequences: 3, ChunkTokens: 64, KeptStates: 4,
 			KVBits: "(8, 4)"}
 		plain := openMetal(t, device, m.src, o)
@@ -83,7 +85,7 @@ func testMetalDrafts(t *testing.T, device string) {
 			t.Errorf("%s: %d of %d drafts of the draft model right, expected about 26", m.name,
 				s.DraftModelAccepted, s.DraftModelTokens)
 		}
-		if s.AcceptedTokens == 0 || s.DraftTokens < 40 { // slots for states bound some
+		if s.AcceptedTokens == 0 || s.DraftTokens < m.least {
 			t.Errorf("%s: %d of %d drafts right", m.name, s.AcceptedTokens, s.DraftTokens)
 		}
 	}

@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-	"unicode"
 
 	"headroom/app/control"
 	"headroom/app/disk"
 	"headroom/app/service"
+	"headroom/app/settings"
 	"headroom/app/version"
 	"headroom/engine/guard"
 	"headroom/engine/problem"
@@ -138,7 +138,7 @@ func (c *Serve) readOnlySettings() []string {
 // readKey reads the API key from its file, if one is given.
 func (c *Serve) readKey() error {
 	if c.APIKeyFile == "" {
-		if !sendable(c.APIKey) {
+		if !settings.Sendable(c.APIKey) {
 			return problem.New(problem.BadRequest, "The API key is not valid",
 				"no request can send it: it has a space at an end, or a control character",
 				"Use a key of letters, digits and punctuation with --api-key or HEADROOM_API_KEY.")
@@ -168,16 +168,10 @@ func (c *Serve) readKey() error {
 		return fail(err.Error())
 	}
 	c.APIKey = strings.TrimSpace(string(data))
-	if c.APIKey == "" || !sendable(c.APIKey) {
+	if c.APIKey == "" || !settings.Sendable(c.APIKey) {
 		return fail(c.APIKeyFile + " does not have one line")
 	}
 	return nil
-}
-
-// sendable reports whether the header of a request can have the key: HTTP trims spaces and has no
-// control characters.
-func sendable(key string) bool {
-	return strings.TrimSpace(key) == key && !strings.ContainsFunc(key, unicode.IsControl)
 }
 
 // greet prints the addresses. Standard output often goes to a log that others read: it never gets

@@ -30,7 +30,7 @@ func (s *Settings) check(model checkModelFunc) error {
 	switch {
 	case s.Port < 1 || s.Port > 65535:
 		return outside(s.Port, 1, 65535)
-	case !sendable(s.APIKey):
+	case !Sendable(s.APIKey):
 		return errors.New("no request can send it: it has a space at an end or a control character")
 	case s.Launch != LaunchAsLeft && s.Launch != LaunchOn && s.Launch != LaunchOff:
 		return fmt.Errorf("%q is not a value, expected %q, %q or %q", s.Launch, LaunchOn, LaunchOff,

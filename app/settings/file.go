@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,6 +33,7 @@ type File struct {
 	readOnly bool        // a later Headroom wrote it; writing would lose its settings
 	unread   error       // why the file could not be read; it is not overwritten
 	damaged  bool        // it is no JSON object, or was none when it was last looked at
+	assumed  bool        // the API key is a random one, which no file has
 	partly   bool        // it has values that make no sense, which writing would lose
 	seen     os.FileInfo // of the damaged file, when Get last looked at it
 	warned   os.FileInfo // of the damaged file that the log has named
@@ -51,11 +51,12 @@ type File struct {
 //   - Of a file that is not a JSON object, only the API key applies, until the file is repaired.
 //   - Of a file that cannot be read, nothing applies. It is not overwritten.
 //
+// If the last two may have had an API key that cannot be read, or the key makes no sense, a random
+// one applies, so that the endpoint stays closed.
+//
 // The next change replaces the first two. Before that, their text is copied to
 // settings.json.damaged-1 (2 if that exists, and so on), because only what was understood is
 // written.
-// If the last two may have had an API key that cannot be read, or the key makes no sense, a random
-// one applies, so that the endpoint stays closed.
 //
 // checkModel returns an error if the settings of a model make no sense for any model. It is called
 // with single values and with all of a model. nil accepts all.
@@ -92,25 +93,32 @@ func (f *File) load() error {
 	}
 	if err != nil {
 		f.unread = fmt.Errorf("the settings file cannot be read: %w", err)
-		f.now.APIKey = randomKey()
+		f.assumeKey(randomKey())
 		return fmt.Errorf("%w. The defaults apply, and a random API key closes the endpoint, "+
 			"because the file may have one. Quit Headroom, and repair or remove %s", f.unread,
 			f.path)
 	}
 	s, invalid, err := parse(data, f.checkModel)
 	if err != nil {
-		f.now.APIKey, f.damaged = keyOfDamaged(data), true
+		f.damaged = true
+		f.assumeKey(keyOfDamaged(data))
 		f.seen, _ = os.Stat(f.path)
 		f.warned = f.seen // by the error
 		return fmt.Errorf("the settings file %s is damaged: %w. Repair it. Until then the "+
 			"defaults apply, but for the API key, and a change keeps a copy of the file and "+
 			"replaces it", f.path, atLine(data, err))
 	}
-	if invalidKey(invalid) {
-		s.APIKey = randomKey()
-	}
 	f.now, f.info, f.readOnly, f.unread = s, info, s.Version > version, nil
+	if invalidKey(invalid) {
+		f.assumeKey(randomKey())
+	}
 	return f.senseless(invalid)
+}
+
+// assumeKey makes key apply, which keyOfDamaged or randomKey has returned.
+func (f *File) assumeKey(key string) {
+	f.now.APIKey = key
+	f.assumed = f.now.KeyLost()
 }
 
 // senseless returns an error that names the values that make no sense, nil if all do.
@@ -143,11 +151,15 @@ func (f *File) Get() Settings {
 func (f *File) refresh(locked bool) {
 	f.checked = time.Now()
 	info, err := os.Stat(f.path)
-	if errors.Is(err, fs.ErrNotExist) && f.info != nil && f.now.APIKey != "" && f.unread == nil {
+	if f.unsaved || f.unread != nil {
+		return
+	}
+	if errors.Is(err, fs.ErrNotExist) && f.info != nil && f.now.APIKey != "" && !f.assumed &&
+		!f.readOnly {
 		f.restoreRemoved(locked)
 		return
 	}
-	if err != nil || f.unsaved || f.unread != nil || same(info, f.info) {
+	if err != nil || same(info, f.info) {
 		return
 	}
 	data, info, err := read(f.path)
@@ -160,11 +172,11 @@ func (f *File) refresh(locked bool) {
 		return
 	}
 	key := f.now.APIKey
-	if f.damaged && f.now.KeyLost() {
-		key = "" // it was only assumed; the repaired file says what the key is
+	if f.assumed {
+		key = "" // the repaired file says what the key is
 	}
-	lost := invalidKey(invalid) || key != "" && !s.NoAPIKey &&
-		(s.APIKey == "" || s.KeyLost() && !f.now.KeyLost())
+	lost := key != "" && (invalidKey(invalid) || !s.NoAPIKey &&
+		(s.APIKey == "" || s.KeyLost() && !f.now.KeyLost()))
 	if lost && !locked {
 		unlock, err := f.lock(lostKeyWait)
 		if err != nil {
@@ -175,9 +187,13 @@ func (f *File) refresh(locked bool) {
 		return
 	}
 	if lost {
-		s.APIKey, s.NoAPIKey = cmp.Or(key, randomKey()), false
+		s.APIKey, s.NoAPIKey = key, false
 	}
 	f.now, f.info, f.damaged, f.readOnly = s, info, false, s.Version > version
+	f.assumed = false
+	if invalidKey(invalid) && !lost {
+		f.assumeKey(randomKey())
+	}
 	f.notice()
 	if err = f.senseless(invalid); err != nil {
 		slog.Warn("the settings file was changed by somebody else", "err", err)
@@ -204,7 +220,7 @@ func (f *File) lookAtDamaged(data []byte, info os.FileInfo, cause error) {
 	slog.Warn("the settings file is damaged; what applied before goes on applying, but for an API "+
 		"key where there was none. Repair it", "file", f.path, "err", atLine(data, cause))
 	if f.now.APIKey == "" {
-		f.now.APIKey = keyOfDamaged(data)
+		f.assumeKey(keyOfDamaged(data))
 		f.warnOfLostKey()
 	}
 }
@@ -347,7 +363,7 @@ func (f *File) write() error {
 		return err
 	}
 	info, err := os.Stat(f.path)
-	f.info, f.damaged, f.partly = info, false, false
+	f.info, f.damaged, f.partly, f.assumed = info, false, false, false
 	return err
 }
 

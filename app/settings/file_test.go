@@ -33,6 +33,7 @@ func TestKeySurvives(t *testing.T) {
 		{"another one in a comment", `{"apiKey":"new", // "apiKey":"secret \"1\""` + "\n}", true},
 		{"within a comment", `{/* "apiKey":"old", */}`, true},
 		{"a flipped bit", "{\"version\":2,\"\xe1piKey\":\"secret\"}", true},
+		{"a misspelt name in damaged text", `{"apiKe9":"secret \"1\"",}`, true},
 		{"a misspelt name", `{"apiKe9":"secret \"1\""}`, true},
 		{"another misspelt name", `{"api_key":"secret \"1\""}`, true},
 		{"a model's", `{"models":{"m":{"apiKey":"secret \"1\""}},}`, true},
@@ -244,24 +245,42 @@ func TestOpeningWritesNothing(t *testing.T) {
 // the key is, also that there is none; but a key that cannot be read closes the endpoint.
 func TestRepaired(t *testing.T) {
 	for _, c := range []struct {
-		repaired, key string
-		lost          bool
+		damaged, repaired, key string
+		lost                   bool
 	}{
-		{`{"port": 81}`, "", false},
-		{`{"port": 81, "apiKey": "k"}`, "k", false},
-		{`{"port": 81, "apiKey": 5}`, "", true},
+		{`{"port": 80,`, `{"port": 81}`, "", false},
+		{`{"port": 80,`, `{"port": 81, "apiKey": "k"}`, "k", false},
+		{`{"port": 80,`, `{"port": 81, "apiKey": 5}`, "", true},
+		{`{"port": 80, "apiKey": 5}`, `{"port": 81}`, "", false},
+		{`{"port": 80, "api_key": "k"}`, `{"port": 81, "apiKey": "k"}`, "k", false},
 	} {
-		dir := t.TempDir()
-		path := filepath.Join(dir, fileName)
-		writeFile(t, path, `{"port": 80,`)
-		f, _ := Open(dir, nil)
-		if s := f.Get(); !s.KeyLost() {
-			t.Errorf("damaged: key %q", s.APIKey)
-		}
-		writeFile(t, path, c.repaired)
-		f.checked = time.Time{}
-		if s := f.Get(); s.KeyLost() != c.lost || !c.lost && s.APIKey != c.key || s.Port != 81 {
-			t.Errorf("%s: key %q, port %d", c.repaired, s.APIKey, s.Port)
+		for _, running := range []bool{false, true} {
+			dir := t.TempDir()
+			path := filepath.Join(dir, fileName)
+			var f *File
+			if running {
+				f, _ = Open(dir, nil)
+			}
+			writeFile(t, path, c.damaged)
+			if !running {
+				f, _ = Open(dir, nil)
+			}
+			for range 2 {
+				f.checked = time.Time{}
+				f.Get()
+			}
+			if s := f.Get(); !s.KeyLost() {
+				t.Errorf("%s: key %q", c.damaged, s.APIKey)
+			}
+			if text, _ := os.ReadFile(path); string(text) != c.damaged {
+				t.Errorf("%s: it was replaced by %s", c.damaged, text)
+			}
+			writeFile(t, path, c.repaired)
+			f.checked = time.Time{}
+			if s := f.Get(); s.KeyLost() != c.lost || !c.lost && s.APIKey != c.key ||
+				s.Port != 81 {
+				t.Errorf("%s: key %q, port %d", c.repaired, s.APIKey, s.Port)
+			}
 		}
 	}
 }

@@ -29,6 +29,8 @@ func (s *Settings) KeyLost() bool { return strings.HasPrefix(s.APIKey, lostKey) 
 var (
 	// apiKeyText finds the API key in text that is not valid JSON, as a JSON string.
 	apiKeyText = regexp.MustCompile(`(?i)"apiKey"\s*:\s*("(?:[^"\\\n]|\\.)*")`)
+	// memberText finds the names of members.
+	memberText = regexp.MustCompile(`"([^"\\\n]*)"\s*:`)
 	// noKeyText finds the mark of a removed key; see Settings.NoAPIKey.
 	noKeyText = regexp.MustCompile(`(?i)"noApiKey"\s*:\s*true`)
 )
@@ -56,15 +58,15 @@ func keyInText(data []byte) (key string) {
 		strings.Contains(line, "#") {
 		return ""
 	}
-	if json.Unmarshal(data[m[2]:m[3]], &key) != nil || !sendable(key) {
+	if json.Unmarshal(data[m[2]:m[3]], &key) != nil || !Sendable(key) {
 		return ""
 	}
 	return key
 }
 
-// sendable reports whether the header of a request can have the key: HTTP trims spaces and has no
+// Sendable reports whether the header of a request can have the key: HTTP trims spaces and has no
 // control characters.
-func sendable(key string) bool {
+func Sendable(key string) bool {
 	return strings.TrimSpace(key) == key && !strings.ContainsFunc(key, unicode.IsControl)
 }
 
@@ -72,12 +74,14 @@ func sendable(key string) bool {
 // "" if there is none.
 func misspeltKey(unknown members) string {
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
-		if problem.Alike(name, "apiKey", 2) {
+		if likeAPIKey(name) {
 			return name
 		}
 	}
 	return ""
 }
+
+func likeAPIKey(name string) bool { return problem.Alike(name, "apiKey", 2) }
 
 // neverHadKey reports whether damaged text is whole and names no API key, such as that of an editor
 // who left a comma at the end of an object. Text that is cut off, has zeros or is in another
@@ -88,7 +92,10 @@ func neverHadKey(data []byte) bool {
 		return false
 	}
 	text = noKeyText.ReplaceAllString(text, "")
-	return !strings.Contains(strings.ToLower(text), "apikey") && !strings.Contains(text, `\u`)
+	misspelt := slices.ContainsFunc(memberText.FindAllStringSubmatch(text, -1),
+		func(m []string) bool { return likeAPIKey(m[1]) })
+	return !misspelt && !strings.Contains(strings.ToLower(text), "apikey") &&
+		!strings.Contains(text, `\u`)
 }
 
 // isWhole reports whether text begins with a brace that its last byte closes. Text that was cut off
@@ -101,6 +108,7 @@ func isWhole(text string) bool {
 // depthOf returns how many braces and brackets are open at the end of text; -1 if all have been
 // closed before the end, or it ends within a string.
 func depthOf(text string) int {
+	text = strings.TrimSpace(text)
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
@@ -114,7 +122,7 @@ func depthOf(text string) int {
 		case c == '}' || c == ']':
 			depth--
 		}
-		if depth == 0 && !quoted && i < len(text)-1 && strings.TrimSpace(text[:i+1]) != "" {
+		if depth == 0 && !quoted && i < len(text)-1 {
 			return -1
 		}
 	}
