@@ -53,14 +53,8 @@ func TestWatchedCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := openModel(t, engine.Source{Dir: dir}, engine.Options{NoPrefixCache: true})
-		prompt := encode(e, "The time?")
-		script := &scripted{prompt: len(prompt), list: encode(e, c.text)}
-		e.ReplaceModel(func(m models.Model) models.Model {
-			script.Model = m
-			return script
-		})
+		r := scriptCall(e, c.text)
 		tools := []json.RawMessage{timeTool}
-		r := engine.Request{Prompt: prompt, MaxTokens: len(script.list) + 20, ShowTags: true}
 		plain := answerOf(t, e, r)
 		r.Output = &structured.Output{Calls: &structured.Output{Kind: structured.Calls,
 			Tools: tools, OneCall: true}, Before: structured.Before{Watch: true, Prompt: c.prompt}}
@@ -96,4 +90,15 @@ func citiesOf(t *testing.T, template *chat.Template, prompt, text string,
 		cities = append(cities, arguments.City)
 	}
 	return cities
+}
+
+// scriptCall makes the model of e answer with text, and returns a request for that.
+func scriptCall(e *engine.Engine, text string) engine.Request {
+	prompt := encode(e, "The time?")
+	script := &scripted{prompt: len(prompt), list: encode(e, text)}
+	e.ReplaceModel(func(m models.Model) models.Model {
+		script.Model = m
+		return script
+	})
+	return engine.Request{Prompt: prompt, MaxTokens: len(script.list) + 20, ShowTags: true}
 }

@@ -14,7 +14,6 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/chat"
-	"headroom/engine/models"
 	"headroom/engine/structured"
 )
 
@@ -125,14 +124,8 @@ func TestStrictCalls(t *testing.T) {
 			continue // nothing says where calls begin
 		}
 		e := callingModel(t, f.template, f.tokens)
-		prompt := encode(e, "The time?")
-		script := &scripted{prompt: len(prompt), list: encode(e, f.call)}
-		e.ReplaceModel(func(m models.Model) models.Model {
-			script.Model = m
-			return script
-		})
+		r := scriptCall(e, f.call)
 		tools := []json.RawMessage{timeTool}
-		r := engine.Request{Prompt: prompt, MaxTokens: len(script.list) + 20, ShowTags: true}
 		plain := answerOf(t, e, r)
 		r.Output = &structured.Output{Calls: &structured.Output{Kind: structured.Calls,
 			Tools: tools, OneBlock: true}, Before: structured.Before{Calls: []string{f.open}}}

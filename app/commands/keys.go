@@ -119,9 +119,9 @@ func keyList(ctx context.Context) (list control.APIKeyList, err error) {
 		asked = s.ask(ctx, askTimeout, http.MethodGet, "control/keys", &list) == nil
 		return !asked
 	})
-	if asked && len(list.Keys) > 0 {
+	if asked && len(list.Keys) > 0 { // otherwise the file may be damaged
 		return list, nil
-	} // of a server without keys, the file may be damaged
+	}
 	store, err := openKeys()
 	if err != nil {
 		return list, err

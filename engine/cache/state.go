@@ -57,7 +57,7 @@ func (f StateFormat) cols(s LayerSpec) (conv, state int) {
 		conv = recurrent.ConvStateCols(f.dtype, s.ConvValues/s.ConvChannels+1, s.ConvChannels)
 	}
 	if s.StateValues > 0 {
-		state = recurrent.GatedDeltaStateCols(f.dtype, s.StateValues/s.StateRow, s.StateRow)
+		state = recurrent.StateCols(f.dtype, s.StateValues/s.StateRow, s.StateRow)
 	}
 	return conv, state
 }

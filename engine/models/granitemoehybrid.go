@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
@@ -166,7 +167,7 @@ func readLimit(text json.RawMessage, limit *float32) bool {
 
 // checkMamba checks the keys of Mamba-2, if a layer has it.
 func (c *graniteHybridConfig) checkMamba() []error {
-	if !c.hasMamba() {
+	if !slices.Contains(c.LayerTypes, linearAttention) {
 		return nil
 	}
 	faults := []error{divides("mamba_n_groups", c.MambaNGroups, "mamba_n_heads", c.MambaNHeads),
@@ -180,15 +181,6 @@ func (c *graniteHybridConfig) checkMamba() []error {
 			ops.MaxTaps))
 	}
 	return faults
-}
-
-func (c *graniteHybridConfig) hasMamba() bool {
-	for _, kind := range c.LayerTypes {
-		if kind == linearAttention {
-			return true
-		}
-	}
-	return false
 }
 
 // channels returns C, the number of channels of the convolution over x, B and C.

@@ -60,7 +60,7 @@ func subjectsIn(dtype kernels.DType) []subject {
 		width := 2*s.hk*s.dk + s.hv*s.dv
 		list = append(list, subject{fmt.Sprintf("gated_delta_%s_hk%d_hv%d_dk%d_dv%d", short(dtype),
 			s.hk, s.hv, s.dk, s.dv),
-			width + 2*s.hv, s.hv * s.dv, GatedDeltaStateCols(dtype, s.hv*s.dv, s.dk), dtype,
+			width + 2*s.hv, s.hv * s.dv, StateCols(dtype, s.hv*s.dv, s.dk), dtype,
 			func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor,
 				spans []kernels.Span) kernels.Op {
 				aLog, dtBias := kernels.RandomTensor(d, r, 1, s.hv, 1),
@@ -78,7 +78,7 @@ func subjectsIn(dtype kernels.DType) []subject {
 		width := s.heads*s.dim + 2*s.groups*s.n
 		list = append(list, subject{fmt.Sprintf("ssm_%s_h%d_g%d_d%d_n%d", short(dtype), s.heads,
 			s.groups, s.dim, s.n), width + s.heads, s.heads * s.dim,
-			GatedDeltaStateCols(dtype, s.heads*s.dim, s.n), dtype,
+			StateCols(dtype, s.heads*s.dim, s.n), dtype,
 			func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor,
 				spans []kernels.Span) kernels.Op {
 				all := s.op(d, r, 1)
@@ -95,7 +95,7 @@ func subjectsIn(dtype kernels.DType) []subject {
 		// A slot is that of the convolution followed by that of the recurrence.
 		width, split := s.channels(), ConvStateCols(dtype, s.taps, s.channels())
 		list = append(list, subject{"conv_gated_delta_" + s.name(), width + 2*s.hv, s.hv * s.dv,
-			split + GatedDeltaStateCols(dtype, s.hv*s.dv, s.dk), dtype,
+			split + StateCols(dtype, s.hv*s.dv, s.dk), dtype,
 			func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor,
 				spans []kernels.Span) kernels.Op {
 				weight, aLog, dtBias := kernels.RandomTensor(d, r, width, s.taps, 1),

@@ -28,7 +28,7 @@ import (
 //
 // QKV is float32 [M, 2*Hk*Dk + Hv*Dv]; a row has q of all key heads, then k of all key heads, then
 // v of all value heads. A and B are float32 [M, Hv]. ALog and DtBias are float32 [1, Hv]. State is
-// float32, bfloat16 or int8 [slots, GatedDeltaStateCols] and holds [Hv, Dv, Dk]. Out is float32 [M,
+// float32, bfloat16 or int8 [slots, StateCols] and holds [Hv, Dv, Dk]. Out is float32 [M,
 // Hv*Dv] and must not overlap the inputs. Rows outside the spans are not written.
 type GatedDelta struct {
 	QKV    kernels.Tensor

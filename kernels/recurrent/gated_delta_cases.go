@@ -56,7 +56,7 @@ func (s gatedDeltaShape) toCase() kernels.Case {
 			"float64; the decay forgets errors within tens of tokens",
 		// The state must be read and written once. Seven operations per element and token: a
 		// multiply for the decay, a multiply and an add each for S k, the update and S q.
-		Bytes: bench * int64(2*len(spans)*GatedDeltaStateCols(s.state, s.hv*s.dv,
+		Bytes: bench * int64(2*len(spans)*StateCols(s.state, s.hv*s.dv,
 			s.dk)*s.state.Size()),
 		Flops: bench * int64(7*rows*s.hv*s.dv*s.dk),
 		New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {

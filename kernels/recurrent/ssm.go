@@ -24,7 +24,7 @@ import (
 //
 // X is float32 [M, Heads*Dim + 2*Groups*N]; a row has x of all heads, then B of all groups, then C
 // of all groups. Dt is float32 [M, Heads]. ALog, DtBias and D are float32 [1, Heads]. State is
-// float32, bfloat16 or int8 [slots, GatedDeltaStateCols] and holds [Heads, Dim, N]. Out is float32
+// float32, bfloat16 or int8 [slots, StateCols] and holds [Heads, Dim, N]. Out is float32
 // [M, Heads*Dim] and must not overlap the inputs. Rows outside the spans are not written.
 type SSM struct {
 	X      kernels.Tensor

@@ -53,7 +53,7 @@ func (s ssmShape) toCase() kernels.Case {
 			"float64; values are below 1 and the decay forgets errors within tens of tokens",
 		// The state must be read and written once. Five operations per element and token: a
 		// multiply for the decay, a multiply and an add each for the update and S C.
-		Bytes: bench * int64(2*len(spans)*GatedDeltaStateCols(s.state, s.heads*s.dim,
+		Bytes: bench * int64(2*len(spans)*StateCols(s.state, s.heads*s.dim,
 			s.n)*s.state.Size()),
 		Flops: bench * int64(5*rows*s.heads*s.dim*s.n),
 		New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {

@@ -40,10 +40,11 @@ func ConvStateCols(dtype kernels.DType, taps, channels int) int {
 	return stateLayout{dtype, taps - 1, channels, convGroup}.stateCols()
 }
 
-// GatedDeltaStateCols returns the number of columns of a GatedDelta's State for rows = Hv*Dv value
-// rows of dk values, and of an SSM's for rows = Heads*Dim of N values. dtype is F32, BF16 or I8.
-func GatedDeltaStateCols(dtype kernels.DType, rows, dk int) int {
-	return stateLayout{dtype, rows, dk, dk}.stateCols()
+// StateCols returns the number of columns of a GatedDelta's State for rows = Hv*Dv value
+// rows of cols = Dk values, and of an SSM's for rows = Heads*Dim of cols = N values. dtype is F32,
+// BF16 or I8.
+func StateCols(dtype kernels.DType, rows, cols int) int {
+	return stateLayout{dtype, rows, cols, cols}.stateCols()
 }
 
 // stateLayout is the layout of a slot: rows that have cols values each, and for int8 a scale per

@@ -56,7 +56,7 @@ func TestRoundingByHand(t *testing.T) {
 func TestStateCols(t *testing.T) {
 	for dtype, want := range map[kernels.DType][2]int{kernels.F32: {6, 210}, kernels.BF16: {6, 210},
 		kernels.I8: {2*(4+3) + 2, 3*(2*4+70) + 2}} {
-		if got := [2]int{GatedDeltaStateCols(dtype, 2, 3),
+		if got := [2]int{StateCols(dtype, 2, 3),
 			ConvStateCols(dtype, 4, 70)}; got != want {
 			t.Errorf("%s: %v columns, expected %v", dtype, got, want)
 		}
@@ -198,7 +198,7 @@ func BenchmarkDecodeFromMemory(b *testing.B) {
 				B:      kernels.RandomTensor(d, r, 1, hv, 1),
 				ALog:   kernels.RandomTensor(d, r, 1, hv, 1),
 				DtBias: kernels.RandomTensor(d, r, 1, hv, 1),
-				State:  kernels.NewTensor(d, dtype, slots, GatedDeltaStateCols(dtype, hv*dv, dk)),
+				State:  kernels.NewTensor(d, dtype, slots, StateCols(dtype, hv*dv, dk)),
 				Spans:  []kernels.Span{{Rows: 1}},
 				Out:    kernels.NewTensor(d, kernels.F32, 1, hv*dv), Hk: hk, Hv: hv, Dk: dk, Dv: dv,
 			}
@@ -235,7 +235,7 @@ func TestLongMemory(t *testing.T) {
 			B:      kernels.RandomTensor(d, r, tokens, heads, 1),
 			ALog:   kernels.NewTensor(d, kernels.F32, 1, heads),
 			DtBias: kernels.NewTensor(d, kernels.F32, 1, heads),
-			State:  kernels.NewTensor(d, dtype, 1, GatedDeltaStateCols(dtype, heads*dv, dk)),
+			State:  kernels.NewTensor(d, dtype, 1, StateCols(dtype, heads*dv, dk)),
 			Spans:  []kernels.Span{{Rows: tokens}},
 			Out:    kernels.NewTensor(d, kernels.F32, tokens, heads*dv), Hk: 1, Hv: heads, Dk: dk,
 			Dv: dv,
