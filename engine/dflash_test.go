@@ -293,3 +293,30 @@ func TestDFlashRefused(t *testing.T) {
 		t.Errorf("opened by itself: got %v", err)
 	}
 }
+
+// TestDFlashStored: what a model has on disk with one drafter is not read with another.
+func TestDFlashStored(t *testing.T) {
+	src := tinySource(t, "qwen3_5_text")
+	stored := func(drafter engine.Source) string {
+		store := openStore(t, t.TempDir())
+		e := withDraftModel(t, src, drafter, engine.Options{ContextTokens: 512, BlockStore: store})
+		defer e.Close()
+		return e.StoredModel().Format
+	}
+	one, other := dflashSource(t, nil), dflashSource(t, nil)
+	name := filepath.Join(other.Dir, "model.safetensors")
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)-100] ^= 1
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := stored(one), stored(dflashSource(t, nil)); a != b {
+		t.Errorf("%q and %q with the same drafter", a, b)
+	}
+	if a, b := stored(one), stored(other); a == b {
+		t.Errorf("%q with both drafters", a)
+	}
+}
