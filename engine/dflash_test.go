@@ -14,6 +14,13 @@ import (
 	"testing"
 
 	"headroom/engine"
+	"headroom/engine/cache"
+	"headroom/engine/checkpoint"
+	"headroom/engine/models"
+	"headroom/engine/runner"
+	"headroom/engine/sample"
+	"headroom/kernels"
+	"headroom/kernels/cpu"
 )
 
 // dflashSource returns the drafter of the tiny model qwen3_5_text, with other keys in config.json.
@@ -161,6 +168,70 @@ func TestDFlashKeepsItsCache(t *testing.T) {
 				t.Errorf("in a crowd: %d blocks as before, %d others", same, other)
 			}
 		})
+	}
+}
+
+// TestDFlashBlocks: an engine drafts what the model and the drafter do that are run by hand, which
+// models.TestBlocksEqualMLXVLM compares with the reference.
+func TestDFlashBlocks(t *testing.T) {
+	src, drafter := tinySource(t, "qwen3_5_text"), dflashSource(t, nil)
+	d := kernels.NewCPU(cpu.Options{Threads: 2})
+	defer d.Close()
+	weights := func(s engine.Source) *checkpoint.Weights {
+		config, err := s.Config()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := checkpoint.Open(s, config, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { w.Close() })
+		return w
+	}
+	m, err := models.Load(weights(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := models.AddDFlash(m, weights(drafter)); err != nil {
+		t.Fatal(err)
+	}
+	byHand := runner.New(d, m, runner.Options{KV: cache.Default(), Pages: 8, Slots: 1,
+		BatchRows: 256, LogitsRows: 256})
+	span := kernels.Span{Pages: []int32{3, 1, 0, 2, 7, 6, 5, 4}}
+	e := withDraftModel(t, src, drafter, engine.Options{ContextTokens: 512, MaxSequences: 2})
+	e.DraftDepth(4)
+	compared := 0
+	e.WatchBlocks(func(known, got []int32) {
+		last := len(known) - 1
+		span.Pos, span.Rows = 0, last
+		if _, err := byHand.Step(known[:last], []kernels.Span{span}, nil); err != nil {
+			t.Error(err)
+			return
+		}
+		tokens, rows := []int32{known[last]}, []int32{}
+		for i := range got {
+			tokens, rows = append(tokens, 319), append(rows, int32(i+1))
+		}
+		span.Pos, span.Rows = last, len(tokens)
+		logits, err := byHand.DraftBlocks(tokens, []kernels.Span{span}, rows)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for i, token := range got {
+			if want, _ := sample.Likeliest(logits[i*320:][:320]); token != want {
+				t.Errorf("after %d tokens, draft %d: %d, by hand %d", len(known), i, token, want)
+			}
+			compared++
+		}
+	})
+	for i := range 3 {
+		collect(t, submit(t, e, engine.Request{Prompt: someIDs(i, 40+50*i), MaxTokens: 24,
+			IgnoreEOS: true}))
+	}
+	if compared < 200 {
+		t.Errorf("%d drafts were compared, expected some hundreds", compared)
 	}
 }
 

@@ -171,6 +171,7 @@ func TestBlocksHaveTheSameBits(t *testing.T) {
 			t.Errorf("%s: other drafts after another block", name)
 		}
 		for _, chunk := range []int{1, 7, 64} {
+			r.score(ids[10:110], 100) // another text in the same pages
 			r.score(ids[:100], chunk)
 			if !equalBits(r.blockOf(t, ids[100], 100, 5, 0), want) {
 				t.Errorf("%s: other drafts after chunks of %d", name, chunk)
