@@ -81,7 +81,9 @@ type Options struct {
 	// depends on it.
 	Speculate string
 	// DraftModel is a smaller model with the same vocabulary, which drafts in place of the model's
-	// own block if Speculate is SpeculateAuto or SpeculateDraft; nil: there is none.
+	// own block if Speculate is SpeculateAuto or SpeculateDraft. Or it is the folder of a block
+	// that drafts, which becomes the model's own if Speculate is SpeculateAuto or SpeculateMTP.
+	// nil: there is none.
 	DraftModel *DraftModel
 	// Draft is for benchmarks and checks, which know the answer or want a wrong one verified. It
 	// decides what a pass verifies after the given tokens of a sequence, whatever it costs. If it
@@ -177,7 +179,8 @@ func (o *Options) selection() (s sched.SelectOptions) {
 func (o *Options) planning() plan.Options {
 	var drafts *plan.DraftModel
 	if d := o.draftModel(); d != nil {
-		drafts = &plan.DraftModel{Source: d.Source, Required: d.Required}
+		drafts = &plan.DraftModel{Source: d.Source, Required: d.Required,
+			OnlyModel: o.Speculate == SpeculateDraft, OnlyBlock: o.Speculate == SpeculateMTP}
 	}
 	return plan.Options{
 		DraftModel: drafts,

@@ -3,11 +3,15 @@ package plan
 // A draft model (engine/loop): a smaller model that drafts tokens for this one. It has a plan of
 // its own, for its weights and its activations. The plan of the large model chooses how many pages
 // and slots it has, and counts its memory.
+//
+// The folder of a draft model may also have no model but a block that drafts (engine/models). It is
+// loaded with the model, as if it were the model's own.
 
 import (
 	"fmt"
 
 	"headroom/engine/checkpoint"
+	"headroom/engine/models"
 	"headroom/engine/problem"
 )
 
@@ -20,16 +24,27 @@ type DraftModel struct {
 	// Required refuses the large model if the draft model cannot be used. Otherwise the large model
 	// is planned without it, and Plan.DraftModelError says why.
 	Required bool
+	// OnlyModel refuses a block that drafts, and OnlyBlock leaves out a model.
+	OnlyModel, OnlyBlock bool
 }
 
-// planDraftModel sets Draft to the plan of the draft model. Errors are Problems.
+// planDraftModel sets Draft to the plan of the draft model, or Block if it is a block. Errors are
+// Problems.
 func (p *Plan) planDraftModel() error {
 	if p.DraftModel == nil || p.DraftTokens == 0 {
+		return nil
+	}
+	if p.Config.Modules != nil { // a draft model of all models does not keep this one from loading
+		p.DraftModelError = RefuseDraftModel("the large model generates no text")
 		return nil
 	}
 	if src := p.DraftModel.Source; !src.Has("config.json") {
 		return RefuseDraftModel(fmt.Sprintf("there is no model %s here, expected a model's name "+
 			"or its folder", src))
+	} else if c, _ := src.Config(); c != nil && models.IsBlock(c) {
+		return p.planBlock(c)
+	} else if p.DraftModel.OnlyBlock {
+		return nil
 	}
 	format := p.KVFormat
 	format.StartTokens = 0 // it has no start pages
@@ -43,6 +58,33 @@ func (p *Plan) planDraftModel() error {
 		return RefuseDraftModel("it generates no text, expected a language model")
 	}
 	p.Draft = d
+	return nil
+}
+
+// planBlock sets Block to the folder of the draft model, whose config is c. Errors are Problems.
+func (p *Plan) planBlock(c *checkpoint.Config) error {
+	if err := models.CheckBlock(p.Config, c); err != nil {
+		return RefuseDraftModel(err.Error())
+	}
+	switch {
+	case p.DraftModel.OnlyModel:
+		return RefuseDraftModel("it is a block, not a model: decode ahead with mtp or " +
+			"auto, not with draft")
+	case p.MaxKVTokens > 0:
+		return RefuseDraftModel("it is a block, which cannot use a limited KV cache")
+	}
+	p.Block = &p.DraftModel.Source
+	return nil
+}
+
+// attachBlock opens the weights of Block beside those of the model. Errors are Problems.
+func (p *Plan) attachBlock(w *checkpoint.Weights) error {
+	if p.Block == nil {
+		return nil
+	}
+	if err := w.AttachBlock(*p.Block); err != nil {
+		return RefuseDraftModel(problem.From(err).Error())
+	}
 	return nil
 }
 
