@@ -163,7 +163,11 @@ func (e *Engine) loopDraftModel() *loop.DraftModel {
 		return nil
 	}
 	d := e.options.DraftModel
-	return &loop.DraftModel{Runner: e.draft.runner, Name: d.Name, Drafts: d.Tokens,
+	const context = 256 // it hardly matters
+	step := float64(e.draft.runner.Cost(1, 1, context, true).Bytes) /
+		float64(e.runner.Cost(1, 1, context, true).Bytes)
+	return &loop.DraftModel{Step: step,
+		Runner: e.draft.runner, Name: d.Name, Drafts: d.Tokens,
 		Tokens:        min(p.Spec.VocabSize, e.plan.Spec.VocabSize),
 		ContextTokens: p.ContextTokens, Pages: p.Pages.Rest, Slots: e.plan.MaxSequences,
 		States: p.HasStates(), PieceTokens: p.ChunkTokens}
