@@ -7,8 +7,8 @@ package draft
 //
 // A drafter that is not worth its time is not used, so nothing would be learnt about it. Now and
 // then it therefore drafts one token for trial, which is compared with the model's own and not
-// verified. The longer it is not worth its time, the rarer trials are, and what they cost is bounded
-// by what the passes between them took. A draft model has to read the sequence before that.
+// verified. The longer it is not worth its time, the rarer trials are, and they take a small share
+// of the time between them. That includes what a draft model has to read before.
 
 // chainClasses separate the classes of probabilities, by their distance from 1.
 var chainClasses = [...]float64{0.5, 0.25, 0.1, 0.03, 0.01, 0.003}
