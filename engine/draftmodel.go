@@ -2,8 +2,8 @@ package engine
 
 // A draft model: a smaller model with the same vocabulary, which drafts tokens for the engine's
 // model (engine/loop). It is loaded on the same device, by the same code, after the other one. A
-// DFlash drafter (engine/models) is named in the same way. It has no vocabulary, and its layers are
-// a part of the other model.
+// DFlash drafter and a block that drafts (engine/models) are named in the same way. They have no
+// vocabulary, and their layers are a part of the other model.
 
 import (
 	"bytes"
@@ -15,9 +15,11 @@ import (
 	"headroom/engine/checkpoint"
 	"headroom/engine/draft"
 	"headroom/engine/loop"
+	"headroom/engine/models"
 	"headroom/engine/plan"
 	"headroom/engine/runner"
 	"headroom/engine/textproc"
+	"headroom/engine/tokenizer"
 )
 
 // DraftModel names a model that drafts for another one. Source is required.
@@ -25,7 +27,7 @@ type DraftModel struct {
 	Source Source
 	Name   string // in logs
 	// Required refuses the large model if the draft model cannot be used. Otherwise the large model
-	// is loaded without it, and a warning is logged.
+	// is loaded without it, and a warning is logged. So is one that generates no text.
 	Required bool
 	Tokens   int // maximum number of drafts in a pass; 0: as many as are worth their time
 }
@@ -46,11 +48,20 @@ type draftModel struct {
 
 // draftModel returns the draft model, unless Speculate rules it out.
 func (o *Options) draftModel() *DraftModel {
-	switch o.Speculate {
-	case SpeculateAuto, SpeculateDraft, SpeculateDFlash:
+	if UsesDraftModel(o.Speculate) {
 		return o.DraftModel
 	}
 	return nil
+}
+
+// UsesDraftModel reports whether tokens may come from a draft model or another drafter with this
+// value of Options.Speculate.
+func UsesDraftModel(speculate string) bool {
+	switch speculate {
+	case SpeculateAuto, SpeculateDraft, SpeculateMTP, SpeculateDFlash:
+		return true
+	}
+	return false
 }
 
 // drafter returns Info.Drafter.
@@ -116,14 +127,18 @@ func (e *Engine) checkDraftModel(src Source, o plan.Options) (err error) {
 	return nil
 }
 
-// checkVocabulary returns a Problem unless the draft model has the same tokens as the model, as far
-// as both have some. Either may have more.
+// checkVocabulary returns a Problem unless the draft model has the vocabulary of the model.
 func (e *Engine) checkVocabulary() error {
 	text, err := textproc.ReadWithConfig(e.options.DraftModel.Source, e.plan.Draft.Config)
 	if err != nil {
 		return plan.RefuseDraftModel(err.Error())
 	}
-	own, other := e.Tokenizer(), text.Tokenizer()
+	return compareVocabularies(e.Tokenizer(), text.Tokenizer())
+}
+
+// compareVocabularies returns a Problem unless a draft model has the same tokens as the model whose
+// own they are, as far as both have some. Either may have more.
+func compareVocabularies(own, other *tokenizer.Tokenizer) error {
 	common := min(own.VocabSize(), other.VocabSize())
 	for id := range int32(common) {
 		want, got := own.TokenBytes(id), other.TokenBytes(id)
@@ -135,6 +150,67 @@ func (e *Engine) checkVocabulary() error {
 	return nil
 }
 
+// IsDrafter reports whether a folder has no model but a block that drafts for one, or a DFlash
+// drafter.
+func IsDrafter(src Source) bool {
+	c, _ := src.Config()
+	return c != nil && (models.IsBlock(c) || models.IsDFlash(c))
+}
+
+// DraftTarget is a model for which others may draft. Fits reads the model's tokenizer once.
+type DraftTarget struct {
+	config    *checkpoint.Config
+	tokens    []byte // tokenizer.json; nil: it has another form
+	src       Source
+	processor *TextProcessor // nil: not read
+}
+
+// NewDraftTarget returns the model in a folder as a DraftTarget. Errors are Problems.
+func NewDraftTarget(src Source) (*DraftTarget, error) {
+	config, err := src.Config()
+	if err != nil {
+		return nil, err
+	}
+	tokens, _ := src.ReadFile(tokenizerFile)
+	return &DraftTarget{config: config, tokens: tokens, src: src}, nil
+}
+
+const tokenizerFile = "tokenizer.json"
+
+// Fits returns a Problem unless another folder has a drafter that is made for t, or a language model
+// with its vocabulary. It reads no weights. Files that are equal are not parsed.
+func (t *DraftTarget) Fits(other Source) error {
+	config, err := other.Config()
+	switch {
+	case config != nil && models.IsBlock(config):
+		if err := models.CheckBlock(t.config, config); err != nil {
+			return plan.RefuseDraftModel(err.Error())
+		}
+		return nil
+	case config != nil && models.IsDFlash(config):
+		if err := models.CheckDFlash(t.config, config); err != nil {
+			return plan.RefuseDraftModel(err.Error())
+		}
+		return nil
+	case err != nil:
+		return err
+	}
+	tokens, _ := other.ReadFile(tokenizerFile)
+	if tokens != nil && bytes.Equal(tokens, t.tokens) {
+		return nil
+	}
+	if t.processor == nil {
+		if t.processor, err = textproc.ReadWithConfig(t.src, t.config); err != nil {
+			return err
+		}
+	}
+	text, err := textproc.ReadWithConfig(other, config)
+	if err != nil {
+		return err
+	}
+	return compareVocabularies(t.processor.Tokenizer(), text.Tokenizer())
+}
+
 // loopDraftModel returns the draft model for the loop; nil: there is none.
 func (e *Engine) loopDraftModel() *loop.DraftModel {
 	p := e.plan.Draft
@@ -142,7 +218,11 @@ func (e *Engine) loopDraftModel() *loop.DraftModel {
 		return nil
 	}
 	d := e.options.DraftModel
-	return &loop.DraftModel{Runner: e.draft.runner, Name: d.Name, Drafts: d.Tokens,
+	const context = 256 // it hardly matters
+	step := float64(e.draft.runner.Cost(1, 1, context, true).Bytes) /
+		float64(e.runner.Cost(1, 1, context, true).Bytes)
+	return &loop.DraftModel{Step: step,
+		Runner: e.draft.runner, Name: d.Name, Drafts: d.Tokens,
 		Tokens:        min(p.Spec.VocabSize, e.plan.Spec.VocabSize),
 		ContextTokens: p.ContextTokens, Pages: p.Pages.Rest, Slots: e.plan.MaxSequences,
 		States: p.HasStates(), PieceTokens: p.ChunkTokens}

@@ -288,6 +288,22 @@ func otherVocabulary(t *testing.T) engine.Source {
 	return engine.Source{Dir: dir}
 }
 
+// TestDraftModelOfVectors: a model that makes vectors is loaded without the draft model of all
+// models, and the log says so.
+func TestDraftModelOfVectors(t *testing.T) {
+	var log bytes.Buffer
+	logTo(t, slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	e := withDraftModel(t, engine.Source{Dir: vectorModels + "/modernbert"}, tinySource(t, "qwen3"),
+		engine.Options{})
+	if got := log.String(); strings.Count(got, "\n") != 1 ||
+		!strings.Contains(got, "the large model generates no text") {
+		t.Errorf("opening the model logged %s", got)
+	}
+	if d := e.Info().Description; d.Task == "" {
+		t.Errorf("%+v is no model for vectors", d)
+	}
+}
+
 // TestDraftModelRefused: a draft model that cannot be used is refused with a sentence if it is
 // required. Otherwise the model runs without it, and opening it logs why, once.
 func TestDraftModelRefused(t *testing.T) {

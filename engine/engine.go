@@ -132,7 +132,7 @@ func (e *Engine) load(ctx context.Context, src Source) (err error) {
 // that the first request does not wait for the disk.
 func (e *Engine) loadModel(ctx context.Context, src Source, p *plan.Plan,
 	report func(float64)) (w *checkpoint.Weights, r *runner.Runner, err error) {
-	if w, err = checkpoint.Open(src, p.Config, e.kernels); err != nil {
+	if w, err = p.Open(src, e.kernels); err != nil {
 		return nil, nil, err
 	}
 	defer func() {

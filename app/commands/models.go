@@ -74,6 +74,7 @@ func (c *ModelsList) Run(t *terminal) error {
 	printUnusable(t, models, library.Downloading, "Not complete yet")
 	printUnusable(t, models, library.Broken, "Damaged")
 	printUnusable(t, models, library.NotLoadable, "Not supported")
+	printUnusable(t, models, library.Drafter, "Draft for other models")
 	printCopies(t, models, file.Get().Configured)
 	printAliases(t, models, aliases(file.Get()))
 	heading := "\nNot searched:\n"

@@ -71,9 +71,8 @@ func (f *ModelFlags) Validate() error {
 	if err := engine.CheckDraftTokens(f.NumDraftTokens); err != nil {
 		return fmt.Errorf("--num-draft-tokens: %w", err)
 	}
-	if f.DraftModel != "" && f.Speculate != "" && f.Speculate != engine.SpeculateAuto &&
-		f.Speculate != engine.SpeculateDraft && f.Speculate != engine.SpeculateDFlash {
-		return fmt.Errorf("--draft-model needs --speculate auto, draft or dflash, got %.80q",
+	if f.DraftModel != "" && f.Speculate != "" && !engine.UsesDraftModel(f.Speculate) {
+		return fmt.Errorf("--draft-model needs --speculate auto, draft, dflash or mtp, got %.80q",
 			f.Speculate)
 	}
 	if f.Speculate != "" {

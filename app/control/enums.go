@@ -35,7 +35,7 @@ var enums = map[reflect.Type][]any{
 	reflect.TypeFor[power.ThermalState](): {power.Unmeasured, power.Nominal, power.Fair,
 		power.Serious, power.Critical},
 	reflect.TypeFor[library.State](): {library.Ready, library.Downloading, library.Broken,
-		library.NotLoadable},
+		library.NotLoadable, library.Drafter},
 	reflect.TypeFor[library.ChangeKind](): {library.Appeared, library.Changed, library.Finished,
 		library.Vanished},
 	reflect.TypeFor[library.Origin](): {library.HuggingFace, library.LMStudio, library.OMLX,

@@ -27,12 +27,24 @@ type ModelSettings struct {
 	ReadOnly []string       `json:"readOnly"` // names of the settings that the command line sets
 }
 
+// DraftModels is the response of /control/models/{id}/draft-models.
+type DraftModels struct {
+	Models []string `json:"models"` // IDs
+}
+
 func (a *API) modelSettingsRoutes() []Route {
 	return []Route{
 		route("GET /control/models/{id}/settings",
 			"Returns the settings of a model. Encode the \"/\" in its ID as %2F.", "",
 			func(r *http.Request, _ nothing) (ModelSettings, error) {
 				return a.modelSettings(r.PathValue("id")), nil
+			}),
+		route("GET /control/models/{id}/draft-models",
+			"Returns the IDs of the models here that can draft for a model: drafters made for it, "+
+				"and smaller models with its vocabulary.", "",
+			func(r *http.Request, _ nothing) (DraftModels, error) {
+				ids, err := a.host.DraftModels(r.PathValue("id"))
+				return DraftModels{Models: ids}, err
 			}),
 		route("PUT /control/models/{id}/settings",
 			"Replaces the settings of a model; a missing one gets its default. Sampling defaults, "+

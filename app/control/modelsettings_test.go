@@ -71,3 +71,7 @@ func TestModelSettings(t *testing.T) {
 		t.Errorf("calls: %s", got)
 	}
 }
+
+func (h *fakeHost) DraftModels(id string) ([]string, error) {
+	return []string{"drafter of " + id}, nil
+}

@@ -93,6 +93,8 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 		{withSettings, "PUT", "/control/models/m/settings", "/control/models/{id}/settings",
 			`{"templateArguments":{"enable_thinking":false}}`},
 		{withSettings, "GET", "/control/models/m/settings", "/control/models/{id}/settings", ""},
+		{withSettings, "GET", "/control/models/m/draft-models", "/control/models/{id}/draft-models",
+			""},
 		{withSettings, "DELETE", "/control/chats/c-1", "/control/chats/{id}", ""},
 		{withSettings, "POST", "/control/keys", "/control/keys", `{"name":"k","requestsPerMinute":5}`},
 		{withSettings, "POST", "/control/keys", "/control/keys", `{"name":"k"}`}, // an error

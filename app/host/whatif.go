@@ -12,6 +12,7 @@ import (
 	"headroom/app/library"
 	"headroom/app/memory"
 	"headroom/engine"
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 )
 
@@ -186,6 +187,31 @@ func (h *Host) CheckModel(id string, o engine.Options) error {
 		_, err = h.options.Library.DescribeWith(m, o)
 	}
 	return err
+}
+
+// DraftModels returns the IDs of the models in the library that can draft for a model: blocks that
+// are made for it, and smaller models with its vocabulary. The error is a Problem.
+func (h *Host) DraftModels(id string) ([]string, error) {
+	m, _, err := h.modelByID(id)
+	if err != nil {
+		return nil, err
+	}
+	ids := []string{}
+	if m.Err != nil || m.Description.Task != modelfile.Generate {
+		return ids, nil
+	}
+	target, err := engine.NewDraftTarget(m.Source)
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range h.models.list() {
+		smaller := other.State == library.Ready && other.SizeBytes < m.SizeBytes &&
+			other.Description.Task == modelfile.Generate
+		if (smaller || other.State == library.Drafter) && target.Fits(other.Source) == nil {
+			ids = append(ids, other.ID)
+		}
+	}
+	return ids, nil
 }
 
 // RenewModel updates the list of models after the settings of one have changed.

@@ -28,7 +28,11 @@ const (
 	Downloading State = "downloading"  // incomplete; Model.UpdatedAt shows whether it progresses
 	Broken      State = "broken"       // its files are damaged
 	NotLoadable State = "not_loadable" // the engine does not support its architecture or format
+	Drafter     State = "drafter"      // no model, but what drafts tokens for one
 )
+
+// IsNoModel reports whether nothing would make the files of this state a model that can be loaded.
+func (s State) IsNoModel() bool { return s == NotLoadable || s == Drafter }
 
 // Download is the progress of an incomplete model.
 type Download struct {
@@ -100,6 +104,9 @@ func (m *Model) refused(d Download, f folder, weights []file) {
 	}
 	if problem.From(m.Err).Code == problem.UnknownArchitecture {
 		m.State = NotLoadable
+		if engine.IsDrafter(m.Source) {
+			m.State = Drafter
+		}
 		return
 	}
 	if !f.at.hasFile(configName) {

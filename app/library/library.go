@@ -230,7 +230,7 @@ func (l *Library) ResolveAmong(models []Model, nameOrDir string) (Model, error) 
 
 // reinspect inspects a listed model again. It returns false if the model is gone.
 func (s *scanner) reinspect(m Model) (Model, bool) {
-	if m.Bundled || m.State == NotLoadable {
+	if m.Bundled || m.State.IsNoModel() {
 		return m, true
 	}
 	s.folders.scan++

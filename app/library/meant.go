@@ -35,7 +35,7 @@ func Meant(models []Model, name string, aliases func(id string) []string) (meant
 		for _, s := range spellings(name) {
 			for _, fits := range rules(s, aliases) {
 				for i := range models {
-					if m := &models[i]; (m.State == NotLoadable) == foreign && fits(m) {
+					if m := &models[i]; m.State.IsNoModel() == foreign && fits(m) {
 						meant = append(meant, *m)
 					}
 				}

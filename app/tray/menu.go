@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"headroom/app/host"
-	"headroom/app/library"
 	"headroom/app/memory"
 )
 
@@ -144,7 +143,7 @@ func takesMemory(s host.Status) bool {
 func models(s State) []Item {
 	var items []Item
 	listed := slices.DeleteFunc(slices.Clone(s.Models),
-		func(m host.Model) bool { return m.State == library.NotLoadable })
+		func(m host.Model) bool { return m.State.IsNoModel() })
 	isCurrent := func(m host.Model) bool {
 		return m.ID == s.Engine.Model && s.Engine.Status != host.Failed ||
 			slices.ContainsFunc(s.Engines, func(e host.EngineState) bool {

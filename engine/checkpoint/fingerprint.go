@@ -17,8 +17,9 @@ import (
 const sampleBytes = 1 << 10
 
 // Fingerprint returns 32 hex digits that identify config.json and the weights. It does not depend
-// on the location of the files or on how the tensors are divided into shards. For a random model,
-// whose prefix cache is never stored, it returns "".
+// on the location of the files or on how the tensors are divided into shards. It includes a block
+// that drafts and has files of its own. For a random model, whose prefix cache is never stored, it
+// returns "".
 func (w *Weights) Fingerprint() string {
 	if w.files == nil {
 		return ""
@@ -51,6 +52,9 @@ func (w *Weights) Fingerprint() string {
 			from = max(from, 0)
 			part(t.Data[from:min(from+sampleBytes, n)])
 		}
+	}
+	if block := w.modules[blockModule]; block != nil {
+		part([]byte(block.Fingerprint()))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"context"
 	"runtime"
+	"slices"
 )
 
 // prefaultStep is the number of bytes after which Prefault checks ctx and reports progress.
@@ -16,10 +17,14 @@ func (w *Weights) Prefault(ctx context.Context, progress func(float64)) error {
 		return nil
 	}
 	total, done, sum := 0, 0, byte(0)
-	for _, f := range w.files.Files() {
+	files := w.files.Files()
+	if block := w.modules[blockModule]; block != nil {
+		files = slices.Concat(files, block.files.Files())
+	}
+	for _, f := range files {
 		total += len(f.Mapping())
 	}
-	for _, f := range w.files.Files() {
+	for _, f := range files {
 		for data := f.Mapping(); len(data) > 0; {
 			n := min(prefaultStep, len(data))
 			for i := 0; i < n; i += 4096 {

@@ -40,7 +40,7 @@ type Weights struct {
 	partly   map[*kernels.Buffer]bool              // mappings of which some tensors are copied
 
 	source  Source
-	modules map[string]*Weights // those that Module has opened
+	modules map[string]*Weights // those that Module and AttachBlock have opened
 
 	// Only for a random model:
 	random      *rand.Rand
@@ -69,7 +69,13 @@ func Open(src Source, config *Config, d kernels.Device) (*Weights, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Weights{Config: config, Device: d, files: files, source: src, read: map[string]bool{},
+	w := openFiles(files, config, d)
+	w.source = src
+	return w, nil
+}
+
+func openFiles(files *safetensors.Checkpoint, config *Config, d kernels.Device) *Weights {
+	w := &Weights{Config: config, Device: d, files: files, read: map[string]bool{},
 		mappings: map[*safetensors.File]*kernels.Buffer{},
 		runs:     map[*kernels.Buffer][]run{}, partly: map[*kernels.Buffer]bool{}}
 	for _, f := range files.Files() {
@@ -80,7 +86,7 @@ func Open(src Source, config *Config, d kernels.Device) (*Weights, error) {
 			return isCopied(t)
 		})
 	}
-	return w, nil
+	return w
 }
 
 // Skip says which tensors nothing will read, before the model is loaded; see Unread. A GPU keeps
@@ -147,12 +153,16 @@ func (w *Weights) MappedBytes() int64 {
 }
 
 // SizeBytes returns the total size of all tensors in the files, including tensors that are not
-// loaded.
+// loaded, and those of a block that drafts.
 func (w *Weights) SizeBytes() int64 {
 	if w.files == nil {
 		return w.randomBytes
 	}
-	return w.files.Bytes()
+	size := w.files.Bytes()
+	if block := w.modules[blockModule]; block != nil {
+		size += block.SizeBytes()
+	}
+	return size
 }
 
 // Err returns the first error, or nil if there was none. It is a Problem.
@@ -225,22 +235,24 @@ func (w *Weights) At(prefixes ...string) Scope {
 	for _, p := range prefixes {
 		for _, name := range names {
 			if strings.HasPrefix(name, p) {
-				return Scope{w, p}
+				return Scope{w: w, path: p}
 			}
 		}
 	}
-	return Scope{w, prefixes[0]}
+	return Scope{w: w, path: prefixes[0]}
 }
 
 // Scope is a module of the checkpoint. The names of its tensors are relative to its path.
 type Scope struct {
-	w    *Weights
-	path string
+	w       *Weights
+	path    string
+	inBlock bool // it is in a block that drafts
 }
 
 // Sub returns a module inside s. Its name is formatted as by fmt.Sprintf.
 func (s Scope) Sub(format string, args ...any) Scope {
-	return Scope{s.w, s.path + fmt.Sprintf(format, args...) + "."}
+	s.path += fmt.Sprintf(format, args...) + "."
+	return s
 }
 
 // Path returns the prefix of the names of the tensors in s. It is empty or ends with a dot.
@@ -437,7 +449,7 @@ func (s Scope) scales(name string, w *kernels.Weight) {
 	if expected.Group == 0 {
 		expected.Group = got.Group
 	}
-	if expected.Bits != 0 && expected != got {
+	if expected.Bits != 0 && expected != got && !s.inBlock {
 		s.w.Failf("%s%s is packed as %s, but config.json says %s", s.path, name, got, expected)
 	}
 }

@@ -7,7 +7,8 @@ package draft
 //
 // A drafter that is not worth its time is not used, so nothing would be learnt about it. Now and
 // then it therefore drafts one token for trial, which is compared with the model's own and not
-// verified. The longer it is not worth its time, the rarer trials are.
+// verified. The longer it is not worth its time, the rarer trials are, and they take a small share
+// of the time between them. That includes what a draft model has to read before.
 
 // chainClasses separate the classes of probabilities, by their distance from 1.
 var chainClasses = [...]float64{0.5, 0.25, 0.1, 0.03, 0.01, 0.003}
@@ -20,7 +21,7 @@ type Chain struct {
 	shares [len(chainClasses) + 1]share // by class: how many drafts were right
 	latest share                        // how many of the latest drafts were right
 
-	pause, left int // calls of Try from one trial to the next, and those left until the next
+	pause, waited int // calls of Try from one trial to the next, and those since the last
 }
 
 const (
@@ -28,6 +29,11 @@ const (
 	firstTrust = 24  // how many drafts count as much as what was known before
 	// The pause between trials grows from firstPause to mostPause.
 	firstPause, mostPause = 8, 512
+	trialShare            = 0.0125 // of the time of the passes between them, for trials
+	// assumedReading is the assumed duration of reading a token, in steps of the drafter.
+	assumedReading = 0.25
+	// drafterYield is about how many tokens a pass with drafts yields.
+	drafterYield = 2
 )
 
 // chainClass returns the class of a probability.
@@ -68,20 +74,37 @@ func (c *Chain) Next() float64 {
 }
 
 // Used records that the drafter was worth its time: the next pause is again the shortest one.
-func (c *Chain) Used() { c.pause, c.left = 0, 0 }
+func (c *Chain) Used() { c.pause, c.waited = 0, 0 }
 
-// Try reports whether a drafter that is not worth its time drafts a token for trial. It is called
-// for each pass of a sequence that has no drafts.
-func (c *Chain) Try() bool {
-	if c.pause == 0 {
-		c.pause, c.left = firstPause, firstPause
-	}
-	if c.left--; c.left > 0 {
+// Try reports whether a drafter that is not worth its time drafts a token for trial, for which it
+// takes as long as so many passes. It is called for each pass of a sequence that has no drafts.
+func (c *Chain) Try(passes float64) bool {
+	c.waited++
+	if c.waited < max(c.pause, firstPause) || passes > trialShare*float64(c.waited) {
 		return false
 	}
-	c.pause = min(2*c.pause, mostPause)
-	c.left = c.pause
+	c.pause, c.waited = min(2*max(c.pause, firstPause), mostPause), 0
 	return true
+}
+
+// Trial returns how long a trial takes, in passes, if the drafter first has to read so many tokens,
+// each of which takes perToken seconds; 0: not measured.
+func (r *Round) Trial(unread int, perToken float64) float64 {
+	return (r.Step(1) + float64(unread)*r.perToken(perToken)) / r.plain()
+}
+
+// Reading returns the expected time of reading so many tokens, as far as it counts for one pass of
+// an answer that has so many tokens, and may get at most so many more. perToken is that of Trial.
+func (r *Round) Reading(unread int, perToken float64, answer, most int) float64 {
+	return float64(unread) * r.perToken(perToken) /
+		max(1, float64(min(answer, most))/drafterYield)
+}
+
+func (r *Round) perToken(measured float64) float64 {
+	if measured > 0 {
+		return measured
+	}
+	return assumedReading * r.Step(1)
 }
 
 // ChainDepth returns how many tokens the drafter should draft for a sequence, up to most, and the

@@ -8,6 +8,8 @@ package draft
 // compared with what the model chose. So a text with nothing to copy costs nothing, and copies are
 // noticed without a trial. The cost rests on the measured times of passes by their number of rows.
 
+import "cmp"
+
 // hitClasses are the classes of matches: by length, from 3, 4, 6, 10, 18 and 34 tokens.
 const hitClasses = 6
 
@@ -198,14 +200,17 @@ type Round struct {
 	Steps   float64 // the time of the drafter's steps before the pass, in seconds
 	Passes  *Times  // of passes by rows
 	Drafter *Times  // of the drafter's steps by rows
+	// Assumed is how long a step of the drafter is expected to take before that is measured, in
+	// passes with one row; 0: a tenth.
+	Assumed float64
 }
 
-// assumedStep is the assumed duration of a drafter's step, in passes with one row.
+// assumedStep is that of a block of the model.
 const assumedStep = 0.1
 
 // Step returns the expected duration of a step of the drafter.
 func (r *Round) Step(rows int) float64 {
-	assumed := assumedStep * r.plain()
+	assumed := cmp.Or(r.Assumed, assumedStep) * r.plain()
 	switch s := r.Drafter.Seconds(rows); {
 	case s == 0:
 		return assumed

@@ -98,19 +98,38 @@ type machine struct {
 	noise       float64 // of its clock
 	sure        float64 // how often the drafter is sure
 	right       float64 // how often a sure draft is right; others are right a third as often
+
+	// Of a draft model, which first reads the prompt:
+	prompt  int
+	reading float64 // the cost of a token, in passes
+	assumed float64 // Round.Assumed
+	knows   bool    // reading has been measured
 }
 
 // generate generates n tokens, with drafts of the drafter, and returns the time that it took.
 func (m *machine) generate(n int, all *Chain, passes, steps *Times) (took float64) {
 	chain := &Chain{Before: all}
 	clock := func(seconds float64) float64 { return seconds * math.Exp(m.noise*m.r.NormFloat64()) }
+	read, perToken := 0, 0.0
+	if m.knows {
+		perToken = m.reading
+	}
 	for done := 0; done < n; {
-		round := Round{Rows: 1, Passes: passes, Drafter: steps}
-		depth, _ := round.ChainDepth(chain, min(MaxTokens, n-done-1), 1, 0)
+		round := Round{Rows: 1, Passes: passes, Drafter: steps, Assumed: m.assumed}
+		unread := 0
+		if m.prompt > 0 {
+			unread = m.prompt + done - read
+		}
+		depth, _ := round.ChainDepth(chain, min(MaxTokens, n-done-1), 1,
+			round.Reading(unread, perToken, done, n-done-1))
 		accepted, right, chance := 0, true, 1.0
-		trial := depth == 0 && all.Try()
+		trial := depth == 0 && all.Try(round.Trial(unread, perToken))
 		if depth > 0 {
 			all.Used()
+		}
+		if (depth > 0 || trial) && unread > 0 {
+			took += float64(unread) * m.reading
+			read, perToken, m.knows = m.prompt+done, m.reading, true
 		}
 		for depth > 0 || trial {
 			took += m.step
@@ -182,6 +201,84 @@ func TestDrafterNeverSlower(t *testing.T) {
 						t.Errorf("%s: %.3f times as fast, expected 1.8", name, speed)
 					}
 				}
+			}
+		}
+	}
+}
+
+// TestDraftModelNeverSlower decodes with draft models, which first read the prompt of each answer:
+// small ones, the model itself, and one that takes much longer than its size lets expect. Decoding
+// is never slower than without by more than two percent, not even a single short answer if what is
+// assumed is about right.
+func TestDraftModelNeverSlower(t *testing.T) {
+	for _, c := range []struct {
+		name                   string
+		step, reading, assumed float64
+		right                  float64
+		answer                 int
+		first, all             float64 // the least speeds of the first answer and of all
+	}{
+		{"a good one", 0.1, 0.01, 0.1, 0.95, 300, 0.98, 1.5},
+		{"a bad one", 0.1, 0.01, 0.1, 0.02, 300, 0.9, 0.98},
+		{"short answers", 0.1, 0.01, 0.1, 0.95, 40, 0.98, 1.1},
+		{"itself", 1, 0.13, 1, 1, 300, 0.98, 0.98},
+		{"itself, short answers", 1, 0.13, 1, 1, 60, 0.98, 0.98},
+		{"slower than assumed", 1, 0.13, 0.1, 1, 60, 0.3, 0.98},
+	} {
+		for _, noise := range []float64{0, 0.2} {
+			m := machine{r: rand.New(rand.NewPCG(7, 8)), slope: 0.1, step: c.step, noise: noise,
+				sure: 0.9, right: c.right, prompt: 200, reading: c.reading, assumed: c.assumed}
+			var all Chain
+			var passes, steps Times
+			first, took, answers := 0.0, 0.0, 60
+			for i := range answers {
+				took += m.generate(c.answer, &all, &passes, &steps)
+				if i == 0 {
+					first = float64(c.answer) / took
+				}
+			}
+			speed := float64(answers*c.answer) / took
+			t.Logf("%s, noise %g: the first answer %.2f times as fast, all %.2f", c.name, noise,
+				first, speed)
+			if first < c.first || speed < c.all {
+				t.Errorf("%s, noise %g: the first answer %.3f times as fast, all %.3f, expected "+
+					"%g and %g", c.name, noise, first, speed, c.first, c.all)
+			}
+		}
+	}
+}
+
+// TestReading: what a long prompt costs is spread over as many passes as the answer is expected to
+// have, which is half of its tokens so far.
+func TestReading(t *testing.T) {
+	for _, c := range []struct {
+		unread, answer, most int
+		want                 float64
+	}{{0, 1, 100, 0}, {1000, 1, 100, 1}, {1000, 10, 100, 0.2}, {1000, 50, 4, 0.5}} {
+		if got := new(Round).Reading(c.unread, 0.001, c.answer, c.most); got != c.want {
+			t.Errorf("%d tokens, answer of %d, %d left: %g, expected %g", c.unread, c.answer,
+				c.most, got, c.want)
+		}
+	}
+}
+
+// TestTry: trials are the rarer the longer there are only trials, and a long one waits until it is
+// an 80th of the passes since the last.
+func TestTry(t *testing.T) {
+	for _, c := range []struct {
+		passes float64
+		want   []int // calls of Try from one trial to the next
+	}{{0, []int{8, 16, 32, 64, 128, 256, 512, 512}}, {0.2, []int{16, 16, 32, 64}},
+		{3, []int{240, 240, 240, 240, 240, 256, 512}}} {
+		var chain Chain
+		for i, want := range c.want {
+			calls := 1
+			for !chain.Try(c.passes) {
+				calls++
+			}
+			if calls != want {
+				t.Errorf("trials of %g passes: %d comes after %d passes, expected %d", c.passes, i,
+					calls, want)
 			}
 		}
 	}

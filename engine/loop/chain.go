@@ -84,7 +84,8 @@ func (c *chains) mostAfter(known []int32, most int) int {
 // to read tokens, unread is their number; -1: it cannot draft for r.
 func (c *chains) depth(r *request, known []int32, most, rows int) (depth, unread int,
 	speed float64) {
-	most, reading := c.mostAfter(known, most), 0.0
+	left, reading := most, 0.0
+	most = c.mostAfter(known, most)
 	if c.block != nil {
 		depth, speed = c.round.BlockDepth(&r.chain, most, rows-1)
 		return depth, 0, speed
@@ -93,10 +94,19 @@ func (c *chains) depth(r *request, known []int32, most, rows int) (depth, unread
 		if unread = m.unread(r, known); unread < 0 {
 			return 0, unread, 0
 		}
-		reading = m.readingTime(unread, r.usage.CompletionTokens, most, &c.round)
+		reading = c.round.Reading(unread, m.reading, r.usage.CompletionTokens, left)
 	}
 	depth, speed = c.round.ChainDepth(&r.chain, most, rows, reading)
 	return depth, unread, speed
+}
+
+// try reports whether a trial is due that first reads so many tokens.
+func (c *chains) try(unread int) bool {
+	perToken := 0.0
+	if c.model != nil {
+		perToken = c.model.reading
+	}
+	return c.all.Try(c.round.Trial(unread, perToken))
 }
 
 // prepareChain reports whether the drafter can draft so many tokens of r before this pass.
@@ -142,7 +152,7 @@ func (l *Loop) proposeChain(r *request, most int, speed float64) bool {
 // proposeTrial has the drafter draft one token for trial, if one is due. A draft model may have to
 // read tokens first, and the trial is then due again.
 func (l *Loop) proposeTrial(r *request, unread int, speed float64) {
-	due := speed == 0 && unread <= trialReading && (r.chainDue || l.drafts.chains.all.Try())
+	due := speed == 0 && unread <= trialReading && (r.chainDue || l.drafts.chains.try(unread))
 	r.chainTry = due && l.prepareChain(r, unread, 1)
 	r.chainDue = due && !r.chainTry && r.piece > 0
 	r.awaited = r.chainTry || r.chainDue

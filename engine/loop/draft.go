@@ -114,8 +114,11 @@ func (l *Loop) propose() {
 		}
 	}
 	d.chains.drafting = 0
-	if d.chains.model != nil {
-		d.chains.model.begin(l.config.MaxPrefillStall)
+	if m := d.chains.model; m != nil {
+		m.begin(l.config.MaxPrefillStall)
+		if !d.free {
+			round.Assumed = m.Step
+		}
 	}
 	for _, r := range l.requests {
 		r.chainDepth, r.chainTry, r.awaited = 0, false, false
@@ -197,7 +200,7 @@ func (l *Loop) wouldDraft(r *request, known []int32, most int) bool {
 		return false
 	}
 	depth, unread, _ := d.chains.depth(r, known, most, 1)
-	r.chainDue = depth == 0 && unread >= 0 && unread <= trialReading && d.chains.all.Try()
+	r.chainDue = depth == 0 && unread >= 0 && unread <= trialReading && d.chains.try(unread)
 	return depth > 0 || r.chainDue
 }
 

@@ -42,6 +42,9 @@ type DraftModel struct {
 	// for Slots tokens more. 0: 256.
 	PieceTokens int
 	Drafts      int // maximum number of drafts in a pass; 0: draft.MaxTokens
+	// Step is how long a step of it is expected to take before that is measured, in passes of the
+	// large model; 0: not known.
+	Step float64
 }
 
 const (
@@ -49,12 +52,8 @@ const (
 	leastPiece = 64
 	// trialReading is the maximum number of tokens that are read for a trial.
 	trialReading = 1024
-	// assumedReading is the assumed duration of reading a token, in steps of the draft model.
-	assumedReading = 0.25
 	// manyRows tells a pass that reads from one that drafts.
 	manyRows = 16
-	// drafterYield is about how many tokens a pass with drafts yields.
-	drafterYield = 2
 )
 
 // draftModel is a DraftModel with its state in the loop.
@@ -118,16 +117,6 @@ func (m *draftModel) unread(r *request, known []int32) int {
 		return -1
 	}
 	return len(known) - 1 - read
-}
-
-// readingTime returns the expected time to read so many tokens, as far as it counts for one pass of
-// an answer that has so many tokens, and may get so many more.
-func (m *draftModel) readingTime(unread, answer, most int, round *draft.Round) float64 {
-	perToken := m.reading
-	if perToken == 0 {
-		perToken = assumedReading * round.Step(1)
-	}
-	return float64(unread) * perToken / max(1, float64(min(answer, most))/drafterYield)
 }
 
 // prepareDraftModel reserves memory for the known tokens of a request and drafts. It reports

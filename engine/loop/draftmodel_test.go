@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"headroom/engine/draft"
 	"headroom/engine/prefix"
 	"headroom/engine/sched"
 )
@@ -64,21 +63,6 @@ func TestDraftModelReserve(t *testing.T) {
 	m.release(other)
 	if err := m.checkIdle(); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestDraftModelReadingTime: what a long prompt costs is spread over as many passes as the answer
-// is expected to have, which is half of its tokens so far.
-func TestDraftModelReadingTime(t *testing.T) {
-	m := &draftModel{reading: 0.001}
-	for _, c := range []struct {
-		unread, answer, most int
-		want                 float64
-	}{{0, 1, 100, 0}, {1000, 1, 100, 1}, {1000, 10, 100, 0.2}, {1000, 50, 4, 0.5}} {
-		if got := m.readingTime(c.unread, c.answer, c.most, &draft.Round{}); got != c.want {
-			t.Errorf("%d tokens, answer of %d, %d left: %g, expected %g", c.unread, c.answer,
-				c.most, got, c.want)
-		}
 	}
 }
 

@@ -95,6 +95,11 @@ func Check(c *checkpoint.Config) error {
 			return err
 		}
 	}
+	if IsBlock(c) {
+		return problem.New(problem.UnknownArchitecture, "This drafts tokens for another model",
+			"its model_type is "+c.ModelType,
+			"Choose it as the draft model of that one, in its details or with --draft-model.")
+	}
 	return problem.Architecture(c.ModelType, Supported())
 }
 

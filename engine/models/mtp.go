@@ -18,6 +18,11 @@ package models
 // vLLM and mlx-vlm.
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
 	"headroom/engine/batch"
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
@@ -45,6 +50,54 @@ type mtp struct {
 	layer                           transformerLayer
 }
 
+// blocks maps values of model_type of folders that have such a block alone to the architectures
+// that it is for.
+var blocks = map[string][]string{
+	"qwen3_5_mtp": {"qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_8",
+		"qwen3_8_text", "qwen3_8_moe", "qwen3_next"},
+}
+
+// IsBlock reports whether a config is that of a folder with a block that drafts, and no model.
+func IsBlock(c *checkpoint.Config) bool { return blocks[c.ModelType] != nil }
+
+// blockShape are the keys of config.json that a block and its model have in common.
+type blockShape struct {
+	HiddenSize int `json:"hidden_size"`
+	VocabSize  int `json:"vocab_size"`
+}
+
+// CheckBlock returns an error, which says why, unless the block can draft for the model.
+func CheckBlock(model, block *checkpoint.Config) error {
+	if !slices.Contains(blocks[block.ModelType], model.ModelType) {
+		return fmt.Errorf("it drafts for models of type %s, this one is of type %s",
+			strings.TrimSuffix(block.ModelType, "_mtp"), model.ModelType)
+	}
+	return checkDrafterShape(model, block)
+}
+
+// CheckDFlash is CheckBlock for a DFlash drafter. AddDFlash checks more.
+func CheckDFlash(model, drafter *checkpoint.Config) error {
+	return checkDrafterShape(model, drafter)
+}
+
+func checkDrafterShape(model, drafter *checkpoint.Config) error {
+	var want, got blockShape
+	if err := cmp.Or(model.Decode(&want), drafter.Decode(&got)); err != nil {
+		return err
+	}
+	for _, one := range []struct {
+		key       string
+		got, want int
+	}{{"hidden_size", got.HiddenSize, want.HiddenSize},
+		{"vocab_size", got.VocabSize, want.VocabSize}} {
+		if one.got != one.want {
+			return fmt.Errorf("it drafts for a model with %s %d, this one has %d", one.key,
+				one.got, one.want)
+		}
+	}
+	return nil
+}
+
 // LoadDrafter is Load, with the block that drafts tokens if the checkpoint has one that Headroom
 // knows. Spec().Drafts then says so.
 func LoadDrafter(w *checkpoint.Weights) (Model, error) {
@@ -56,8 +109,11 @@ func (m *decoder) addDrafter() {
 	if m.loadMTP == nil {
 		return
 	}
-	var spec cache.LayerSpec
-	m.mtp, spec = m.loadMTP()
+	block, spec := m.loadMTP()
+	if block == nil {
+		return
+	}
+	m.mtp = block
 	spec.Drafts, spec.HiddenValues = true, m.embedTokens.K
 	m.spec.Layers = append(m.spec.Layers, spec)
 	m.spec.Drafts = true

@@ -7,7 +7,7 @@ package models
 // Sources: Hugging Face transformers, models/qwen3_5 and qwen3_5_moe; mlx-lm, models/qwen3_5.py.
 // Checkpoints: Hugging Face originals, which store norm weights zero-centred, and MLX conversions,
 // which do not. In MLX conversions, tensor names begin with "language_model.". The block that
-// drafts tokens (mtp.go) is in mtp.*, if a conversion has kept it.
+// drafts tokens (mtp.go) is in mtp.*, if a conversion has kept it, or in files of its own.
 
 import (
 	"fmt"
@@ -90,15 +90,15 @@ func (c *qwen35Config) load(w *checkpoint.Weights) (Model, error) {
 	return m, nil
 }
 
-// mtp returns the function that loads the block which drafts tokens, or nil if the checkpoint has
+// mtp returns the function that loads the block which drafts tokens. Its result is nil if there is
 // none with one layer.
 func (c *qwen35Config) mtp(w *checkpoint.Weights, rope ops.Rope,
 	normOffset float32) func() (*mtp, cache.LayerSpec) {
-	s := w.At("language_model.mtp.", "model.mtp.", "mtp.")
-	if c.MTPNumHiddenLayers != 1 || !s.Has("fc.weight") {
-		return nil
-	}
 	return func() (*mtp, cache.LayerSpec) {
+		s, ok := w.FindBlock()
+		if !ok || !c.hasOneLayer(s) {
+			return nil, cache.LayerSpec{}
+		}
 		p := &mtp{fc: s.Linear("fc", c.HiddenSize, 2*c.HiddenSize)}
 		p.hiddenNorm = s.Vector("pre_fc_norm_hidden.weight", c.HiddenSize, 0)
 		offset := centreNorm(p.hiddenNorm, normOffset)
@@ -110,6 +110,13 @@ func (c *qwen35Config) mtp(w *checkpoint.Weights, rope ops.Rope,
 			mlp: c.mixtureConfig.load(l.Sub("mlp"), c.NumHiddenLayers-1, &c.decoderConfig)}
 		return p, c.attentionSpec()
 	}
+}
+
+// hasOneLayer reports whether the block s has one layer. Conversions that leave the block out may
+// set its number of layers to 0, and the block is then added again.
+func (c *qwen35Config) hasOneLayer(s checkpoint.Scope) bool {
+	added := c.MTPNumHiddenLayers == 0 && s.Shape("fc.weight") != nil
+	return c.MTPNumHiddenLayers == 1 || added && !s.Has("layers.1.input_layernorm.weight")
 }
 
 // centreNorm adds 1 to a norm weight that is stored zero-centred, and returns what it has added.

@@ -2,8 +2,11 @@ package plan
 
 // A draft model (engine/loop): a smaller model that drafts tokens for this one. It has a plan of
 // its own, for its weights and its activations. The plan of the large model chooses how many pages
-// and slots it has, and counts its memory. A DFlash drafter (engine/models) has no plan: its layers
-// are some of the large model's.
+// and slots it has, and counts its memory.
+//
+// The folder of a draft model may also have no model, but a DFlash drafter or a block that drafts
+// (engine/models). Neither has a plan: the layers of the one are some of the large model's, and the
+// other is loaded as if it were the model's own.
 
 import (
 	"errors"
@@ -25,18 +28,32 @@ type DraftModel struct {
 	// Required refuses the large model if the draft model cannot be used. Otherwise the large model
 	// is planned without it, and Plan.DraftModelError says why.
 	Required bool
-	// Way is draft.WayDraft or draft.WayDFlash if it must be of one kind; else any way.
+	// Way is draft.WayDraft, draft.WayDFlash or draft.WayMTP if it must be of one kind; else any
+	// way. With draft.WayMTP a model is left out, since the model may have a block of its own.
 	Way string
 }
 
-// planDraftModel sets Draft to the plan of the draft model. Errors are Problems.
+// planDraftModel sets Draft to the plan of the draft model, or Block if it is a block. Errors are
+// Problems.
 func (p *Plan) planDraftModel() error {
 	if p.DraftModel == nil || p.DraftTokens == 0 {
+		return nil
+	}
+	if p.Config.Modules != nil { // a draft model of all models does not keep this one from loading
+		p.DraftModelError = RefuseDraftModel("the large model generates no text")
 		return nil
 	}
 	if src := p.DraftModel.Source; !src.Has("config.json") {
 		return RefuseDraftModel(fmt.Sprintf("there is no model %s here, expected a model's name "+
 			"or its folder", src))
+	} else if c, _ := src.Config(); c != nil && models.IsBlock(c) {
+		return p.planBlock(c)
+	} else if p.DraftModel.Way == draft.WayMTP {
+		if p.DraftModel.Required {
+			return RefuseDraftModel("it has no block that drafts, which the way to decode ahead, " +
+				"mtp, expects")
+		}
+		return nil
 	}
 	if dflash, err := p.findDFlash(); dflash || err != nil {
 		return err
@@ -97,6 +114,33 @@ func (p *Plan) addDFlash(m models.Model, drafter *checkpoint.Weights) error {
 	if m.Spec().Block.Windows && p.KV.StartTokens > 0 {
 		return RefuseDraftModel("some of its layers have a window, so that no first tokens of " +
 			"the KV cache can stay in float16")
+	}
+	return nil
+}
+
+// planBlock sets Block to the folder of the draft model, whose config is c. Errors are Problems.
+func (p *Plan) planBlock(c *checkpoint.Config) error {
+	if err := models.CheckBlock(p.Config, c); err != nil {
+		return RefuseDraftModel(err.Error())
+	}
+	switch {
+	case p.DraftModel.Way == draft.WayDraft || p.DraftModel.Way == draft.WayDFlash:
+		return RefuseDraftModel("it is a block, not a model: decode ahead with mtp or " +
+			"auto, not with " + p.DraftModel.Way)
+	case p.MaxKVTokens > 0:
+		return RefuseDraftModel("it is a block, which cannot use a limited KV cache")
+	}
+	p.Block = &p.DraftModel.Source
+	return nil
+}
+
+// attachBlock opens the weights of Block beside those of the model. Errors are Problems.
+func (p *Plan) attachBlock(w *checkpoint.Weights) error {
+	if p.Block == nil {
+		return nil
+	}
+	if err := w.AttachBlock(*p.Block); err != nil {
+		return RefuseDraftModel(problem.From(err).Error())
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"headroom/engine/cache"
@@ -140,6 +141,8 @@ type Plan struct {
 	Draft           *Plan
 	DFlash          *checkpoint.Config
 	DraftModelError error
+	// Block is the folder of a block that drafts, if the draft model is one; nil: it is none.
+	Block *checkpoint.Source
 
 	draftCacheBytes int64 // of Need.StateBytes
 	requestedTokens int   // Options.ContextTokens as requested
@@ -198,9 +201,16 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	load := models.Load
 	if p.loadsDrafter() {
 		load = models.LoadDrafter
+		if err := p.attachBlock(w); err != nil {
+			return withoutDraftModel(src, o, err)
+		}
 	}
 	m, err := load(w)
 	switch {
+	case p.Block != nil && err != nil:
+		return withoutDraftModel(src, o, RefuseDraftModel(problem.From(err).Why))
+	case p.Block != nil && !m.Spec().Drafts:
+		return withoutDraftModel(src, o, RefuseDraftModel("it is no block of one layer"))
 	case err != nil && p.loadsDrafter(): // decoding ahead is not worth a refusal
 		o.NoDrafter = true
 		plain, plainErr := New(src, o)
@@ -227,9 +237,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	p.Unread, p.CopiedBytes = w.Unread(), d.AllocatedBytes
 	p.measure(m, w, w.MappedBytes()+drafter.MappedBytes()+d.AllocatedBytes)
 	p.Description.HasChatTemplate = hasTemplate
-	if m.Spec().Vectors != nil {
-		p.Draft = nil // a draft model of all models is not for this one
-	} else if o.DraftModel != nil && p.DraftTokens == 0 && o.DraftTokens > 0 {
+	if m.Spec().Vectors == nil && o.DraftModel != nil && p.DraftTokens == 0 && o.DraftTokens > 0 {
 		return withoutDraftModel(src, o, RefuseDraftModel("the large model cannot decode ahead, "+
 			"because it has recurrent states and a limited KV cache"))
 	}
@@ -253,6 +261,20 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 func (p *Plan) loadsDrafter() bool {
 	return p.DraftTokens > 0 && !p.NoDrafter && p.MaxKVTokens == 0 && p.Draft == nil &&
 		p.DFlash == nil
+}
+
+// Open opens the weights of the model that was planned, those of its block included. src is that of
+// New. Errors are Problems.
+func (p *Plan) Open(src checkpoint.Source, d kernels.Device) (*checkpoint.Weights, error) {
+	w, err := checkpoint.Open(src, p.Config, d)
+	if err != nil || !p.Spec.Drafts {
+		return w, err
+	}
+	if err := p.attachBlock(w); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	w.FindBlock() // opens a file of its own, so that it is read with the others
+	return w, nil
 }
 
 // Load builds the model that was planned, with the weights of the DFlash drafter if there is one.

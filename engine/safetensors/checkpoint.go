@@ -54,6 +54,20 @@ func OpenDir(dir string) (*Checkpoint, error) {
 	return c, nil
 }
 
+// OpenFile maps one file as a checkpoint.
+func OpenFile(path string) (*Checkpoint, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &Checkpoint{owner: make(map[string]*File)}
+	if err := c.add(f); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	slices.Sort(c.names)
+	return c, nil
+}
+
 // load opens the shards in order, and checks that they have the tensors that the index lists.
 func (c *Checkpoint) load(dir string, shards []string, index map[string]string) error {
 	for _, shard := range shards {

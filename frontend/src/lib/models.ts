@@ -81,6 +81,8 @@ export function verdict(model: Model, now: number): { text: string; tone: Tone }
       return { text: verdicts.broken, tone: 'bad' };
     case 'not_loadable':
       return { text: verdicts.notLoadable, tone: 'plain' };
+    case 'drafter':
+      return { text: verdicts.drafter, tone: 'plain' };
   }
   if (model.loaded) return { text: verdicts.running, tone: 'good' };
   return { text: verdicts.fits[model.fits], tone: fitTones[model.fits] };

@@ -51,6 +51,7 @@ export const verdicts = {
   downloading: (done: Text) => `Downloading, ${done}`,
   broken: 'Damaged',
   notLoadable: 'Unsupported',
+  drafter: 'Drafter',
   running: 'Running',
   fits: { yes: 'Fits', tight: 'Tight', no: 'Does not fit' },
   needs: (needBytes: Text, availableBytes: Text) =>
@@ -199,8 +200,7 @@ export const modelOptionsForm = {
   speculateDFlash: 'Only drafts of a DFlash drafter',
   speculateOff: 'Off',
   draftModel: 'Draft model',
-  draftModelHelp:
-    'A smaller model with the same vocabulary, or a DFlash drafter: its name or folder',
+  draftModelHelp: 'A drafter of this model, or a smaller model with its vocabulary',
   draftModelNone: 'None',
   pinned: 'Keep loaded',
   pinnedHelp: 'Neither idle time nor another model unloads it.',

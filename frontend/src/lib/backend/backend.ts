@@ -101,6 +101,8 @@ export interface Backend {
   /** Shows the copy at `path` in the system's file manager. */
   revealModel(id: string, path: string): Promise<void>;
   modelSettings(id: string): Promise<ModelSettings>;
+  /** The IDs of the models that can draft for a model. */
+  draftModels(id: string): Promise<string[]>;
   /** Replaces all settings of a model. They apply when it is loaded the next time. */
   changeModel(id: string, options: ModelOptions): Promise<ModelSettings>;
   whatIf(query: WhatIfQuery): Promise<WhatIf>;

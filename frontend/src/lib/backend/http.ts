@@ -151,6 +151,11 @@ export class HttpBackend implements Backend {
     return (await this.#json('ModelSettings', 'GET', path)) as ModelSettings;
   }
 
+  async draftModels(id: string): Promise<string[]> {
+    const path = `control/models/${encodeURIComponent(id)}/draft-models`;
+    return (await this.#json('DraftModels', 'GET', path)).models;
+  }
+
   async changeModel(id: string, options: ModelOptions): Promise<ModelSettings> {
     const path = `control/models/${encodeURIComponent(id)}/settings`;
     return (await this.#json('ModelSettings', 'PUT', path, options)) as ModelSettings;

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 3f3f31fd224bda0fb8a13a00921b40e1493095522d56a158c35e68b435456fde
+// SHA-256 of openapi.json: 8422df2352a97da96400df79a6e64b757e4f9ca3ccccdf9882359f2ea837fbac
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -224,6 +224,10 @@ export interface DownloadRequest {
   revision?: string;
 }
 
+export interface DraftModels {
+  models: string[];
+}
+
 export interface ErrorBody {
   error: HostError | null;
 }
@@ -399,7 +403,7 @@ export interface HostModel {
   places: HostPlace[];
   quantization: string;
   sizeBytes: number;
-  state: 'ready' | 'downloading' | 'broken' | 'not_loadable';
+  state: 'ready' | 'downloading' | 'broken' | 'not_loadable' | 'drafter';
   task: '' | 'embed' | 'rerank';
   updatedAt: number;
 }
@@ -407,7 +411,7 @@ export interface HostModel {
 export interface HostModelChange {
   id: string;
   kind: 'appeared' | 'changed' | 'finished' | 'vanished';
-  state: 'ready' | 'downloading' | 'broken' | 'not_loadable';
+  state: 'ready' | 'downloading' | 'broken' | 'not_loadable' | 'drafter';
 }
 
 export interface HostModelCheck {
@@ -777,6 +781,7 @@ export interface Schemas {
   ChatsSummary: ChatsSummary;
   DeleteStored: DeleteStored;
   DownloadRequest: DownloadRequest;
+  DraftModels: DraftModels;
   ErrorBody: ErrorBody;
   GeneralChange: GeneralChange;
   GeneralSettings: GeneralSettings;
@@ -847,6 +852,7 @@ export const nested: Record<string, Record<string, string>> = {
   ChatList: { chats: '[]ChatsSummary' },
   ChatsChat: { messages: '[]ChatsMessage', summary: 'ChatsSummary' },
   ChatsMessage: { error: 'ChatsFault', stats: 'ChatsFigures' },
+  DraftModels: { models: '[]' },
   ErrorBody: { error: 'HostError' },
   GeneralSettings: { allowHosts: '[]', allowOrigins: '[]', modelFolders: '[]', needsRestart: '[]', readOnly: '[]' },
   HostCheckParting: { other: 'HostCheckToken', plain: 'HostCheckToken' },

@@ -151,6 +151,10 @@ export class ModelsStore {
     return this.backend.modelSettings(id);
   }
 
+  draftModels(id: string): Promise<string[]> {
+    return this.backend.draftModels(id);
+  }
+
   /** Saves the settings of a model. Resolves to the new settings, or to null after an error. */
   async change(model: Model, options: ModelOptions): Promise<ModelSettings | null> {
     let saved: ModelSettings | null = null;

@@ -94,6 +94,8 @@ export class FakeBackend implements Backend {
   readonly lists: number[] = [];
   found: Model[] = fakeModels();
   options: Record<string, ModelSettings> = {};
+  /** By model: those that can draft for it. */
+  drafters: Record<string, string[]> = {};
   limit: Wired = fakeWired(0);
   kept: Conversation[] = fakeConversations();
   requests: FinishedRequest[] = fakeFinished();
@@ -275,6 +277,11 @@ export class FakeBackend implements Backend {
   async modelSettings(id: string): Promise<ModelSettings> {
     this.#failOnce();
     return this.options[id] ?? { settings: {}, readOnly: [] };
+  }
+
+  async draftModels(id: string): Promise<string[]> {
+    this.#failOnce();
+    return this.drafters[id] ?? [];
   }
 
   async changeModel(id: string, options: ModelOptions): Promise<ModelSettings> {

@@ -48,6 +48,9 @@ const handlers: Record<Exclude<Route, 'GET /control/events'>, Handler> = {
   'POST /control/models/{id}/reveal': (backend, { id, body }: Call<schema.PlaceRequest>) =>
     backend.revealModel(id, body.path ?? ''),
   'GET /control/models/{id}/settings': (backend, { id }) => backend.modelSettings(id),
+  'GET /control/models/{id}/draft-models': async (backend, { id }) => ({
+    models: await backend.draftModels(id),
+  }),
   'PUT /control/models/{id}/settings': (backend, { id, body }: Call<ModelOptions>) =>
     backend.changeModel(id, body),
 

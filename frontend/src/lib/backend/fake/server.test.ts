@@ -55,6 +55,7 @@ const chat = (backend: Backend, change?: Partial<ChatRequest>) =>
 const answers: [string, (backend: Backend) => Promise<unknown>][] = [
   ['models', (backend) => backend.models(4096)],
   ['modelSettings', (backend) => backend.modelSettings('a/b')],
+  ['draftModels', (backend) => backend.draftModels('a/b')],
   ['changeModel', (backend) => backend.changeModel('a/b', { temperature: 0.5 })],
   ['whatIf', (b) => b.whatIf({ model: 'headroom-demo', contextTokens: 2048, streams: 2 })],
   ['wired', (backend) => backend.wired(18 * 2 ** 30)],

@@ -1,0 +1,57 @@
+package host
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"headroom/app/demo"
+	"headroom/app/library"
+	"headroom/engine"
+)
+
+// TestDraftModels: a folder with a block, or a DFlash drafter, is listed as a drafter, not as a model
+// that is broken or not supported, and offered to the model that it is made for.
+func TestDraftModels(t *testing.T) {
+	h := newTestHostWith(t, func(o *Options) {
+		root := o.Library.Roots()[0]
+		block := `{"model_type": "qwen3_5_mtp", "text_config": {"model_type": "qwen3_5_moe_text",
+			"hidden_size": %d, "vocab_size": 2304}}`
+		dflash := `{"architectures": ["DFlashDraftModel"], "model_type": "qwen3",
+			"hidden_size": %d, "vocab_size": 2304, "dflash_config": {}}`
+		for name, config := range map[string]string{
+			"fits-MTP-4bit": fmt.Sprintf(block, 256), "other-MTP-4bit": fmt.Sprintf(block, 128),
+			"fits-DFlash": fmt.Sprintf(dflash, 256), "other-DFlash": fmt.Sprintf(dflash, 128),
+		} {
+			dir := filepath.Join(root, name)
+			header := `{"fc.weight":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`
+			file := append([]byte{byte(len(header)), 0, 0, 0, 0, 0, 0, 0}, header...)
+			_ = os.Mkdir(dir, 0o755)
+			_ = os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600)
+			file = append(file, 0, 0, 0, 0)
+			_ = os.WriteFile(filepath.Join(dir, "model.safetensors"), file, 0o600)
+		}
+		o.Library = library.New([]string{root}, engine.Options{}, engine.Describe)
+	})
+	for _, m := range h.Models(0).Models {
+		drafter := strings.HasPrefix(m.ID, "fits-") || strings.HasPrefix(m.ID, "other-")
+		if drafter != (m.State == library.Drafter) {
+			t.Errorf("%s is %s", m.ID, m.State)
+		}
+		if m.State == library.Drafter && !strings.Contains(m.Error, "drafts tokens for another") {
+			t.Errorf("%s: %s", m.ID, m.Error)
+		}
+	}
+	got, err := h.DraftModels(demo.ID)
+	if err != nil || !slices.Equal(got, []string{"fits-DFlash", "fits-MTP-4bit"}) {
+		t.Errorf("offered to the demo model: %q, %v", got, err)
+	}
+	for _, id := range []string{"fits-MTP-4bit", "unknown"} {
+		if got, err := h.DraftModels(id); err == nil {
+			t.Errorf("offered to %s: %q", id, got)
+		}
+	}
+}
