@@ -132,6 +132,37 @@ func TestCheckOrphan(t *testing.T) {
 	}
 }
 
+// TestCheckHeartbeat: the worker answers for the progress of its check.
+func TestCheckHeartbeat(t *testing.T) {
+	p, err := start(Options{Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := small
+	o.ContextTokens = parity.ContextTokens
+	p.outbox.send(&toWorker{Hello: newHello()})
+	p.outbox.send(&toWorker{Check: &checkRequest{Options: newOpening(bundled(), o, quiet).Options,
+		Tokens: 4, Store: t.TempDir()}})
+	var got []engine.Heartbeat
+	p.listen(func(message *fromWorker) error {
+		switch {
+		case message.Heartbeat != nil:
+			if got = append(got, *message.Heartbeat); len(got) == 2 {
+				p.outbox.close()
+			}
+		case message.Step != nil && message.Step.Number <= 2:
+			p.outbox.send(&toWorker{Heartbeat: &heartbeatRequest{}})
+		case message.Checked != nil:
+			p.outbox.close()
+		}
+		return nil
+	})
+	if len(got) != 2 || !got[0].Busy || !got[1].Busy || got[1].Count < 1<<32 ||
+		got[1].Count <= got[0].Count {
+		t.Errorf("got %+v, expected progress from the first step to the second", got)
+	}
+}
+
 // TestCheckHangs: a check whose process hangs is ended, and says so.
 func TestCheckHangs(t *testing.T) {
 	defer checkLeaks(t)()
