@@ -26,7 +26,7 @@ const (
 // each of the eight answers, 100,000 tokens for each way with HEADROOM_LONG. With 7 degrees of
 // freedom, the chi-square statistic exceeds 24.3 for one sequence of seeds in a thousand.
 func TestDraftedDistribution(t *testing.T) {
-	tokens := 6_000
+	tokens := 3_000
 	switch {
 	case testing.Short(): // under the race detector
 		tokens = 600

@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"text/tabwriter"
 
-	"headroom/app/bench"
+	"headroom/engine"
 )
 
 // BenchSnapKV is `headroom bench snapkv`.
@@ -24,9 +24,9 @@ type BenchSnapKV struct {
 // Validate rejects what cannot be measured. kong calls it.
 func (c *BenchSnapKV) Validate() error {
 	for _, n := range c.Contexts {
-		if n < bench.LeastSnapKVContext || n < c.Tokens+bench.LeastSnapKVContext {
+		if n < engine.LeastSnapKVContext || n < c.Tokens+engine.LeastSnapKVContext {
 			return fmt.Errorf("--contexts is %d, expected at least %d more than --tokens", n,
-				bench.LeastSnapKVContext)
+				engine.LeastSnapKVContext)
 		}
 	}
 	switch {
@@ -42,8 +42,8 @@ func (c *BenchSnapKV) Validate() error {
 
 // snapKVResult is the JSON of one shape.
 type snapKVResult struct {
-	Shape string            `json:"shape"`
-	Rows  []bench.SnapKVRow `json:"rows"`
+	Shape string               `json:"shape"`
+	Rows  []engine.SnapKVSpeed `json:"rows"`
 }
 
 // Run prints a table per shape.
@@ -57,8 +57,9 @@ func (c *BenchSnapKV) Run(ctx context.Context, t *terminal) error {
 		if err != nil {
 			return err
 		}
-		s := bench.SnapKV{Shape: shape, Threads: c.Threads, Contexts: c.Contexts, Tokens: c.Tokens,
-			Passes: c.Passes, Say: func(what string) { fmt.Fprintln(t.err, what) }}
+		s := engine.SnapKVBench{Source: engine.Random(shape.Config), Threads: c.Threads,
+			Contexts: c.Contexts, Tokens: c.Tokens, Passes: c.Passes,
+			Say: func(what string) { fmt.Fprintln(t.err, shape.Name+": "+what) }}
 		rows, err := s.Measure(ctx)
 		if err != nil {
 			return err

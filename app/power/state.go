@@ -113,8 +113,8 @@ func (m Measures) Describe() []Measure {
 	}
 	if m.DraftGain > 0 {
 		list = append(list, Measure{"draft_less", "Saving energy: fewer drafts",
-			"On battery and in heat, tokens are computed ahead only where that is much faster, so " +
-				"that it saves energy too. Answers are the same."})
+			"On battery and in heat, tokens are computed ahead only where that is much faster, " +
+				"so that it saves energy too. Answers are the same."})
 	}
 	return list
 }

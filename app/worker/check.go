@@ -2,8 +2,8 @@ package worker
 
 // A check of a model: whether what makes it faster changes an answer (app/parity). It loads the
 // model several times, with drafts that no other process could propose, so all of it runs in one
-// worker. A fault of the GPU or a lack of memory ends only the check. The watchdog ends a check that
-// makes no progress, as a GPU that hangs would.
+// worker. A fault of the GPU or a lack of memory ends only the check. The watchdog ends a check
+// that makes no progress, for example when the GPU hangs.
 
 import (
 	"context"

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 3f3f31fd224bda0fb8a13a00921b40e1493095522d56a158c35e68b435456fde
+// SHA-256 of openapi.json: f14fc8ad3cd2ba01b24045717ac9a04deb3228ea644eb72d4817eb26e8f0fe6d
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds

@@ -1,4 +1,4 @@
-package bench
+package engine
 
 // SnapKV: a pass that decodes at the end of a long prompt, with a selection of its positions and
 // with all of them. The cache has copies of the keys and values of a short prompt, because how long
@@ -19,19 +19,19 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// SnapKV says what is measured. All fields are required, except Threads and Say.
-type SnapKV struct {
-	Shape    Shape
-	Threads  int   // as in engine.Options
+// SnapKVBench says what is measured. All fields are required, except Threads, Tokens and Say.
+type SnapKVBench struct {
+	Source   Source
+	Threads  int   // as in Options
 	Contexts []int // lengths of prompts, at least LeastSnapKVContext
-	Tokens   int   // positions that are selected; 0: as in engine.Options
+	Tokens   int   // positions that are selected; 0: as in Options
 	Passes   int   // of each kind, for each context
 	// Say is called with a description of the next measurement. It must not block. May be nil.
 	Say func(what string)
 }
 
-// SnapKVRow is one context.
-type SnapKVRow struct {
+// SnapKVSpeed is the speed at one context.
+type SnapKVSpeed struct {
 	Context      int     `json:"context"`
 	Selected     int     `json:"selected"`
 	PlainSeconds float64 `json:"plain_seconds"`  // of a pass that reads all positions
@@ -49,7 +49,7 @@ const (
 )
 
 // Measure measures every context, on the CPU.
-func (s *SnapKV) Measure(ctx context.Context) (rows []SnapKVRow, err error) {
+func (s *SnapKVBench) Measure(ctx context.Context) (rows []SnapKVSpeed, err error) {
 	deepest := 0
 	for _, n := range s.Contexts {
 		deepest = max(deepest, n)
@@ -57,14 +57,13 @@ func (s *SnapKV) Measure(ctx context.Context) (rows []SnapKVRow, err error) {
 	if s.Tokens == 0 {
 		s.Tokens = sched.SelectTokens
 	}
-	src := checkpoint.Random(s.Shape.Config)
-	config, err := src.Config()
+	config, err := s.Source.Config()
 	if err != nil {
 		return nil, err
 	}
 	d := kernels.NewCPU(cpu.Options{Threads: s.Threads})
 	defer d.Close()
-	w, err := checkpoint.Open(src, config, d)
+	w, err := checkpoint.Open(s.Source, config, d)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +86,7 @@ func (s *SnapKV) Measure(ctx context.Context) (rows []SnapKVRow, err error) {
 	}
 	for _, n := range s.Contexts {
 		if s.Say != nil {
-			s.Say(fmt.Sprintf("%s: context %d", s.Shape.Name, n))
+			s.Say(fmt.Sprintf("context %d", n))
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -141,14 +140,14 @@ func (c *selectedPass) pass(s kernels.Span) (time.Duration, error) {
 }
 
 // measure measures one context.
-func (c *selectedPass) measure(context, selected, passes int) (row SnapKVRow, err error) {
+func (c *selectedPass) measure(context, selected, passes int) (row SnapKVSpeed, err error) {
 	const first = 2 * cache.PageTokens // tokens that are always kept
 	compact := &kernels.Compact{Prompt: context, Observe: c.observe, First: first,
 		From:   (context - copiedTokens) / cache.PageTokens * cache.PageTokens,
 		Tokens: selected, Pages: c.pages}
 	compact.Table = append(append(append(compact.Table, c.own[:first/cache.PageTokens]...),
 		c.pages...), c.own[compact.From/cache.PageTokens:]...)
-	row = SnapKVRow{Context: context, Selected: selected}
+	row = SnapKVSpeed{Context: context, Selected: selected}
 	run := func(rows, position int, compact *kernels.Compact) (seconds float64) {
 		if err != nil {
 			return 0
@@ -172,7 +171,9 @@ func (c *selectedPass) measure(context, selected, passes int) (row SnapKVRow, er
 	if err != nil {
 		return row, err
 	}
-	row.PlainSeconds, row.Seconds = firstQuartile(without), firstQuartile(with)
+	slices.Sort(without)
+	slices.Sort(with)
+	row.PlainSeconds, row.Seconds = without[len(without)/4], with[len(with)/4]
 	row.Ratio = row.PlainSeconds / row.Seconds
 	return row, nil
 }
