@@ -35,7 +35,9 @@ var scenarioModels = []struct {
 		engine.Options{StateFormat: "int8"}},
 	{"granitemoehybrid", tiny("granitemoehybrid"), tiny("gemma2"),
 		engine.Options{StateFormat: "bf16"}},
-	{"gemma3_text", tiny("gemma3_text"), tiny("gemma3_text"), engine.Options{}},
+	{"gemma3_text", tiny("gemma3_text"), func(t *testing.T) engine.Source {
+		return dflashSource(t, otherTarget(6))
+	}, engine.Options{}},
 }
 
 // scenario is the state of a run.
@@ -225,7 +227,8 @@ func (s *scenario) request() engine.Request {
 	r := s.r
 	q := engine.Request{MaxTokens: 1 + r.IntN(40), IgnoreEOS: r.IntN(4) > 0,
 		Priority: r.IntN(5) / 4, NoCache: r.IntN(8) == 0, Private: r.IntN(6) == 0}
-	q.Speculate = []string{"", "", "", "auto", "off", "lookup", "mtp", "draft"}[r.IntN(8)]
+	q.Speculate = []string{"", "", "", "auto", "off", "lookup", "mtp", "draft",
+		"dflash"}[r.IntN(9)]
 	q.Prompt = slices.Concat(someIDs(r.IntN(3), 1+r.IntN(300)), someIDs(r.IntN(1000), 1+r.IntN(90)))
 	if len(s.talks) > 0 && r.IntN(3) > 0 {
 		talk := s.talks[r.IntN(len(s.talks))]

@@ -76,6 +76,16 @@ var aheadWays = []aheadWay{
 			o.DraftModel = &engine.DraftModel{Source: small, Required: true}
 			return !m.block // those have other vocabularies
 		}},
+	{name: "DFlash drafter", most: 0.5, // which is random
+		needs: func(t *testing.T, m aheadModel, _ engine.Source, o *engine.Options) bool {
+			layers := map[string]int{"full attention": 4, "quantized pages": 4,
+				"quantized pages after a start": 4, "windows": 6}[m.name]
+			if layers > 0 {
+				o.DraftModel = &engine.DraftModel{Source: dflashSource(t, otherTarget(layers)),
+					Required: true}
+			}
+			return layers > 0
+		}},
 	{name: "garbage", propose: (*proposer).garbage, most: 0.1},
 	{name: "the engine's choice", once: true, least: 0.02, most: 1},
 }
