@@ -196,6 +196,25 @@ func TestLookup(t *testing.T) {
 	}
 }
 
+// TestDraftGain: drafts that have to be a hundred times as fast are not proposed.
+func TestDraftGain(t *testing.T) {
+	e := open(t, engine.Options{Speculate: engine.SpeculateAuto})
+	e.FreeRows()
+	line := "The quick brown fox jumps over the lazy dog by the river. "
+	r := engine.Request{Prompt: encode(e, strings.Repeat(line, 12)), MaxTokens: 60,
+		IgnoreEOS: true}
+	for _, c := range []struct {
+		gain   float64
+		drafts bool
+	}{{0, true}, {draft.SavingGain, true}, {100, false}, {0, true}} {
+		e.SetDraftGain(c.gain)
+		_, _, done := collect(t, submit(t, e, r))
+		if n := done.Usage.DraftTokens; n > 0 != c.drafts {
+			t.Errorf("a gain of %g: %d drafts, expected some: %t", c.gain, n, c.drafts)
+		}
+	}
+}
+
 // TestPrediction: a text that the answer repeats is looked up from its first tokens on.
 func TestPrediction(t *testing.T) {
 	e := open(t, engine.Options{Speculate: engine.SpeculateLookup})

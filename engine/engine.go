@@ -298,6 +298,10 @@ func (e *Engine) Heartbeat() Heartbeat { return e.loop.Heartbeat() }
 // the time.
 func (e *Engine) SetDutyCycle(share float64) { e.loop.SetDutyCycle(share) }
 
+// SetDraftGain sets how many times as fast as plain decoding a pass that decodes ahead has to be,
+// by what is expected of it; 0: hardly faster. No answer depends on it.
+func (e *Engine) SetDraftGain(gain float64) { e.loop.SetDraftGain(gain) }
+
 // CachedPrefixes lists the prefixes in memory, the least recently used first. It waits for the step
 // in progress.
 func (e *Engine) CachedPrefixes() []CachedPrefix { return e.loop.CachedPrefixes() }

@@ -16,6 +16,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"headroom/engine"
@@ -61,6 +62,9 @@ type SpeculationSpeed struct {
 	Ratio           float64 `json:"ratio"`  // to plain decoding
 	Right           int     `json:"right"`  // drafts of all passes
 	Passes          int     `json:"passes"` // that were measured
+	// ProcessorSeconds is the processor time of a token, of all threads of this process.
+	ProcessorSeconds float64 `json:"processor_seconds_per_token"`
+	ProcessorRatio   float64 `json:"processor_ratio"` // to plain decoding
 }
 
 // Best returns the row of the highest ratio among those with an acceptance; nil: there is none.
@@ -173,6 +177,7 @@ type cell struct {
 	drawn      int // passes that were planned
 	right      int // right drafts in them
 	seconds    []float64
+	processor  []float64 // seconds of processor time
 }
 
 // knownDrafts proposes a known answer, with faults, and measures the passes.
@@ -189,6 +194,7 @@ type knownDrafts struct {
 	// The answer that is being decoded:
 	running         *cell // the pass that runs; nil: it does not count
 	began           time.Time
+	spent           float64 // processor time until then
 	proposed, right int
 }
 
@@ -243,21 +249,24 @@ func (d *knownDrafts) least() int {
 
 // rows returns the speeds.
 func (d *knownDrafts) rows() (rows []SpeculationSpeed) {
-	var plain []float64 // whatever the acceptance
+	var plain, plainProcessor []float64 // whatever the acceptance
 	for _, c := range d.cells {
 		if c.depth == 0 {
-			plain = append(plain, c.seconds...)
+			plain, plainProcessor = append(plain, c.seconds...), append(plainProcessor,
+				c.processor...)
 		}
 	}
 	for _, c := range d.cells {
-		seconds := c.seconds
+		seconds, processor := c.seconds, c.processor
 		if c.depth == 0 {
-			seconds = plain
+			seconds, processor = plain, plainProcessor
 		}
 		speed := c.meanYield() / firstQuartile(seconds)
+		spent := firstQuartile(processor) / c.meanYield()
 		rows = append(rows, SpeculationSpeed{Acceptance: c.acceptance, Depth: c.depth,
 			TokensPerSecond: speed, Ratio: speed * firstQuartile(plain), Right: c.right,
-			Passes: len(seconds)})
+			Passes: len(seconds), ProcessorSeconds: spent,
+			ProcessorRatio: spent / firstQuartile(plainProcessor)})
 	}
 	return rows
 }
@@ -269,7 +278,7 @@ func firstQuartile(samples []float64) float64 {
 
 // propose is engine.Options.Draft. It is called at the beginning of each pass.
 func (d *knownDrafts) propose(tokens []int32) *engine.Drafts {
-	now := time.Now()
+	now, spent := time.Now(), processorSeconds()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch d.state {
@@ -280,9 +289,10 @@ func (d *knownDrafts) propose(tokens []int32) *engine.Drafts {
 	}
 	if d.running != nil {
 		d.running.seconds = append(d.running.seconds, now.Sub(d.began).Seconds())
+		d.running.processor = append(d.running.processor, spent-d.spent)
 	}
 	c := d.choose(len(d.known) - len(tokens) - 1) // the last token of an answer is never computed
-	d.running, d.began = c, now
+	d.running, d.began, d.spent = c, now, spent
 	if c == nil || c.depth == 0 {
 		return &engine.Drafts{}
 	}
@@ -311,6 +321,15 @@ func (d *knownDrafts) choose(most int) (chosen *cell) {
 		}
 	}
 	return chosen
+}
+
+// processorSeconds returns the processor time that this process has used.
+func processorSeconds() float64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
 // goldenRatio makes a sequence of numbers from 0 to 1 that is more even than a random one.

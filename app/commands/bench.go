@@ -44,6 +44,7 @@ type Bench struct {
 	Speed     BenchSpeed     `cmd:"" help:"Measure prefill, decode and peak memory of any model."`
 	Cache     BenchCache     `cmd:"" name:"cache" help:"Measure what the prefix cache saves: after a restart, with concurrent streams, in long conversations."`
 	Speculate BenchSpeculate `cmd:"" help:"Measure decoding ahead with random weights, by depth and acceptance."`
+	SnapKV    BenchSnapKV    `cmd:"" name:"snapkv" help:"Measure decoding at the end of long prompts with SnapKV, with random weights, on the CPU."`
 	KV        BenchKV        `cmd:"" name:"kv" help:"Calculate the size of the KV cache and recurrent states from any config.json, without weights."`
 }
 

@@ -14,7 +14,6 @@ import (
 	"text/tabwriter"
 
 	"headroom/app/bench"
-	"headroom/engine"
 )
 
 // BenchSpeculate is `headroom bench speculate`.
@@ -28,7 +27,9 @@ type BenchSpeculate struct {
 	Passes     int       `help:"Passes to measure for each figure; the first quartile of their durations counts." default:"20"`
 	Free       bool      `help:"Drafts cost no time, as if they were looked up. Default: if the model has a block that drafts, its time is included."`
 	Threads    int       `help:"Compute threads. Default: one per performance core."`
+	Processor  bool      `help:"Also print the processor time of a token, compared with plain decoding."`
 	JSON       bool      `name:"json" help:"Print the figures as JSON."`
+	DeviceFlag
 }
 
 // Validate rejects what cannot be measured. kong calls it.
@@ -62,6 +63,9 @@ func (c *BenchSpeculate) Run(ctx context.Context, t *terminal) error {
 	if len(c.Shapes) == 0 {
 		c.Shapes = []string{"qwen3-0.6b", "qwen3_5_moe-2b", "qwen3_5-27b-8-layers"}
 	}
+	if err := c.choose(ctx); err != nil {
+		return err
+	}
 	var results []*bench.SpeculationResult
 	for _, name := range c.Shapes {
 		r, err := c.measure(ctx, t, name)
@@ -94,7 +98,7 @@ func (c *BenchSpeculate) measure(ctx context.Context, t *terminal,
 		draft = &d
 	}
 	s := bench.Speculation{Shape: shape, DraftShape: draft,
-		Device: engine.DeviceCPU, Threads: c.Threads,
+		Device: c.Device, Threads: c.Threads,
 		Acceptance: c.Acceptance, Depths: slices.Sorted(slices.Values(c.Depths)),
 		Context: c.Context, Tokens: c.Tokens, Passes: c.Passes, Free: c.Free,
 		Say: func(what string) { fmt.Fprintln(t.err, what) }}
@@ -113,7 +117,28 @@ func (c *BenchSpeculate) print(out io.Writer, r *bench.SpeculationResult) {
 	fmt.Fprintf(out, "%s, random weights; %s, %d cores, %s; %s\n", r.Shape, runtime.GOARCH,
 		runtime.NumCPU(), r.Device, how)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "tokens/s with so many drafts right")
+	c.printRows(w, r, "tokens/s with so many drafts right", func(s bench.SpeculationSpeed) string {
+		return fmt.Sprintf("%.1f\t%.2f x", s.TokensPerSecond, s.Ratio)
+	})
+	fmt.Fprint(w, "best")
+	for _, p := range c.Acceptance {
+		best := r.Best(p)
+		fmt.Fprintf(w, "\t%s\t%.2f x", draftCount(best.Depth), best.Ratio)
+	}
+	fmt.Fprintln(w, "\t")
+	if c.Processor {
+		c.printRows(w, r, "processor ms per token", func(s bench.SpeculationSpeed) string {
+			return fmt.Sprintf("%.2f\t%.2f x", 1e3*s.ProcessorSeconds, s.ProcessorRatio)
+		})
+	}
+	w.Flush()
+	fmt.Fprintln(out)
+}
+
+// printRows prints a row per depth, with two columns per acceptance.
+func (c *BenchSpeculate) printRows(w io.Writer, r *bench.SpeculationResult, title string,
+	cells func(bench.SpeculationSpeed) string) {
+	fmt.Fprint(w, title)
 	for _, p := range c.Acceptance {
 		fmt.Fprintf(w, "\t%.0f %%\t", 100*p)
 	}
@@ -122,19 +147,10 @@ func (c *BenchSpeculate) print(out io.Writer, r *bench.SpeculationResult) {
 	for d := range depths {
 		fmt.Fprint(w, draftCount(r.Rows[d].Depth))
 		for i := range c.Acceptance {
-			row := r.Rows[i*depths+d]
-			fmt.Fprintf(w, "\t%.1f\t%.2f x", row.TokensPerSecond, row.Ratio)
+			fmt.Fprint(w, "\t", cells(r.Rows[i*depths+d]))
 		}
 		fmt.Fprintln(w, "\t")
 	}
-	fmt.Fprint(w, "best")
-	for _, p := range c.Acceptance {
-		best := r.Best(p)
-		fmt.Fprintf(w, "\t%s\t%.2f x", draftCount(best.Depth), best.Ratio)
-	}
-	fmt.Fprintln(w, "\t")
-	w.Flush()
-	fmt.Fprintln(out)
 }
 
 // draftCount names a row by its number of drafts.

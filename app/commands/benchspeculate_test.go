@@ -19,12 +19,13 @@ func TestBenchSpeculate(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := []string{"bench", "speculate", tiny, "--acceptance=0,1", "--depths=2,1",
-		"--tokens=40", "--passes=3", "--threads=1"}
+		"--tokens=40", "--passes=3", "--threads=1", "--device=cpu", "--processor"}
 	code, out, errOut := headroom("", args...)
 	for _, want := range []string{`tiny, random weights; .*CPU.*, 1 thread.*; drafts cost no time`,
 		`right +0 % +100 %`, `plain +\d+\.\d  1\.00 x +\d+\.\d  1\.00 x`,
 		`1 draft +\d+\.\d  \d\.\d\d x +\d+\.\d  \d\.\d\d x`,
-		`2 drafts +\d+\.\d  \d\.\d\d x +\d+\.\d  \d\.\d\d x`, `best  `} {
+		`2 drafts +\d+\.\d  \d\.\d\d x +\d+\.\d  \d\.\d\d x`, `best  `,
+		`processor ms per token +0 % +100 %`, `plain +\d+\.\d\d  1\.00 x`} {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("the output lacks %q", want)
 		}
@@ -40,7 +41,9 @@ func TestBenchSpeculate(t *testing.T) {
 	}
 	rows := results[0].Rows
 	if len(results) != 1 || len(rows) != 6 || rows[2].Right != 0 || rows[2].Passes < 3 ||
-		rows[5].Right < 6 || rows[5].Depth != 2 || rows[5].Acceptance != 1 {
+		rows[5].Right < 6 || rows[5].Depth != 2 || rows[5].Acceptance != 1 ||
+		rows[5].ProcessorSeconds <= 0 || rows[5].ProcessorRatio <= 0 ||
+		rows[5].ProcessorRatio >= rows[2].ProcessorRatio {
 		t.Errorf("got %s", out)
 	}
 	for _, c := range []struct{ flag, want string }{
@@ -51,6 +54,7 @@ func TestBenchSpeculate(t *testing.T) {
 		{"--tokens=9", "--tokens is 9, expected at least 2 more than --depths"},
 		{"--context=0", "--context is 0, expected 1 or more"},
 		{"--passes=0", "--passes is 0, expected 1 or more"},
+		{"--device=abacus", "--device"},
 		{"--threads=-1", "--threads is -1, expected 0 to 1024"},
 	} {
 		if code, _, errOut := headroom("", "bench", "speculate", c.flag); code != 2 ||

@@ -75,6 +75,7 @@ var quickFlags = map[string]string{
 	"bin/headroom parity":   " --tokens=4",
 	"bin/headroom bench speculate": " tiny.json --acceptance=0.5 --depths=1 --tokens=4 " +
 		"--passes=1 --threads=1",
+	"bin/headroom bench snapkv": " tiny.json --contexts=1200 --tokens=64 --passes=1 --threads=1",
 }
 
 // curlAnswers are expressions for the answers of curl lines, by what a line has. The first counts.

@@ -67,5 +67,5 @@ var fieldEnums = map[string][]any{
 	"GeneralSettings.logLevel": {"debug", "info", "warn", "error"},
 	"HostRequest.phase":        {"waiting", "prefill", "decode"},
 	"LogsLine.level":           {"DEBUG", "INFO", "WARN", "ERROR"},
-	"PowerMeasure.kind":        {"idle_unload", "reduce_writes", "throttle"},
+	"PowerMeasure.kind":        {"idle_unload", "reduce_writes", "throttle", "draft_less"},
 }

@@ -4,6 +4,9 @@ package host
 // runs in a process of its own, one at a time, beside the loaded models, and only if there is room
 // for one more model. It takes the model's own settings, with a context that is long enough for the
 // built-in prompts. Results are kept in memory until the program ends.
+//
+// A check ends by itself when it makes no progress (app/worker), when memory gets scarce and when
+// the computer is critically hot: it is never urgent.
 
 import (
 	"context"
@@ -13,6 +16,7 @@ import (
 
 	"headroom/app/library"
 	"headroom/app/parity"
+	"headroom/app/power"
 	"headroom/engine"
 	"headroom/engine/problem"
 )
@@ -93,9 +97,11 @@ type CheckFunc func(ctx context.Context, o parity.Options, started func(pid int)
 // checks has the last check of each model, by ID. The host's mu guards it.
 type checks struct {
 	last    map[string]*ModelCheck
-	running string             // the ID of the model that is being checked; "": none
-	cancel  context.CancelFunc // ends the running check
-	version int                // counts the changes
+	running string                  // the ID of the model that is being checked; "": none
+	cancel  context.CancelCauseFunc // ends the running check
+	version int                     // counts the changes
+	// leastFree is the memory that the running check has to leave free.
+	leastFree int64
 }
 
 // Check returns the check of a model that runs or ran last. The error is a Problem.
@@ -121,7 +127,7 @@ func (h *Host) StartCheck(id string) error {
 	if err != nil {
 		return err
 	}
-	o, err := h.checkOptions(m)
+	o, leastFree, err := h.checkOptions(m)
 	if err != nil {
 		return err
 	}
@@ -130,16 +136,17 @@ func (h *Host) StartCheck(id string) error {
 	if err := h.checkRefusal(m); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
 	c := &ModelCheck{Model: m.ID, Status: Checking, Rows: []CheckRow{},
 		StartedAtUnixMs: unixMs(h.options.now())}
 	if h.checks.last == nil {
 		h.checks.last = map[string]*ModelCheck{}
 	}
 	h.checks.last[m.ID], h.checks.running, h.checks.cancel = c, m.ID, cancel
+	h.checks.leastFree = leastFree
 	h.checkChanged()
 	h.background.processes.Go(func() {
-		defer cancel()
+		defer cancel(nil)
 		h.runCheck(ctx, c, o)
 	})
 	return nil
@@ -150,8 +157,45 @@ func (h *Host) StopCheck(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.checks.running == id && id != "" {
-		h.checks.cancel()
+		h.checks.cancel(nil)
 	}
+}
+
+// boundCheck ends the running check if it may no longer run.
+func (h *Host) boundCheck() {
+	h.mu.Lock()
+	running := h.checks.running
+	h.mu.Unlock()
+	if running == "" {
+		return
+	}
+	reading, err := h.options.Meter.Fresh()
+	used := h.usedBytes()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.checks.running != running {
+		return
+	}
+	why := h.tooHot("The check of " + running + " was ended")
+	if free := reading.FreeBytes(used); err == nil && free < h.checks.leastFree {
+		why = problem.New(problem.LowResources, "The check of "+running+" was ended",
+			fmt.Sprintf("only %s of memory is free, and a check has to leave %s", gb(free),
+				gb(h.checks.leastFree)),
+			"Unload a model or close other apps, then check again.")
+	}
+	if why != nil {
+		h.checks.cancel(why)
+	}
+}
+
+// tooHot returns a Problem with this message if no check may run in this heat, nil if it may. The
+// caller holds mu.
+func (h *Host) tooHot(message string) error {
+	if h.power.state.ThermalState != power.Critical || h.power.measures.DutyCycle == 0 {
+		return nil
+	}
+	return problem.New(problem.LowResources, message, "the computer is critically hot",
+		"Let it cool down, then check again.")
 }
 
 // checkRefusal returns why the model cannot be checked now, nil if it can. The caller holds mu.
@@ -166,6 +210,9 @@ func (h *Host) checkRefusal(m library.Model) error {
 		return problem.New(problem.Busy, "A check is already running", running+" is being checked",
 			"Wait until it is done, or stop it.")
 	}
+	if err := h.tooHot("The model " + m.ID + " cannot be checked yet"); err != nil {
+		return err
+	}
 	for _, t := range h.queue() {
 		return problem.New(problem.Loading, "The model "+m.ID+" cannot be checked yet",
 			t.model.ID+" is being loaded", "Wait until it is loaded, then check again.")
@@ -173,18 +220,20 @@ func (h *Host) checkRefusal(m library.Model) error {
 	return nil
 }
 
-// checkOptions returns the options of a check. The error is a Problem if the model is of the wrong
-// kind or does not fit beside those that are loaded.
-func (h *Host) checkOptions(m library.Model) (o parity.Options, err error) {
+// checkOptions returns the options of a check, and the memory that it has to leave free: half of
+// what it leaves by plan. The error is a Problem if the model is of the wrong kind or does not fit
+// beside those that are loaded.
+func (h *Host) checkOptions(m library.Model) (o parity.Options, leastFree int64, err error) {
 	if m.Description.Task != "" {
-		return o, problem.New(problem.BadRequest, "The model "+m.ID+" cannot be checked",
+		return o, 0, problem.New(problem.BadRequest, "The model "+m.ID+" cannot be checked",
 			"it generates no text", "Choose a language model.")
 	}
 	reading, err := h.options.Meter.Fresh()
 	if err != nil {
-		return o, problem.Wrap(problem.Internal, err, "The memory cannot be read", "Try again.")
+		return o, 0, problem.Wrap(problem.Internal, err, "The memory cannot be read", "Try again.")
 	}
-	room := reading.HeadroomBytes(h.usedBytes())
+	used := h.usedBytes()
+	room := reading.HeadroomBytes(used)
 	e := h.engineOptions(m.ID)
 	if e.ContextTokens == 0 || e.ContextTokens > parity.ContextTokens {
 		e.ContextTokens = parity.ContextTokens
@@ -192,17 +241,18 @@ func (h *Host) checkOptions(m library.Model) (o parity.Options, err error) {
 	e.AvailableBytes = max(room, 1)
 	d, err := h.options.Library.DescribeWith(m, e)
 	if err != nil {
-		return o, err
+		return o, 0, err
 	}
 	if need := d.Need.TotalBytes(); need > room {
-		return o, problem.New(problem.DoesNotFit, "The check of "+m.ID+" does not fit",
+		return o, 0, problem.New(problem.DoesNotFit, "The check of "+m.ID+" does not fit",
 			fmt.Sprintf("it loads the model once more and needs %s, %s is free", gb(need),
 				gb(room)),
 			"Unload a model or close other apps, then check again.")
 	}
 	// The check opens the model several times. Each time it asks the system anew what is free.
 	e.AvailableBytes, e.ModelName = 0, m.ID
-	return parity.Options{Source: m.Source, Engine: e, Tokens: parity.DefaultTokens}, nil
+	return parity.Options{Source: m.Source, Engine: e, Tokens: parity.DefaultTokens},
+		reading.WithheldBytes(used) / 2, nil
 }
 
 // runCheck runs a check and records its progress and result.
@@ -223,6 +273,8 @@ func (h *Host) runCheck(ctx context.Context, c *ModelCheck, o parity.Options) {
 		h.checks.running, h.checks.cancel = "", nil
 		c.EndedAtUnixMs = unixMs(h.options.now())
 		switch {
+		case ctx.Err() != nil && context.Cause(ctx) != context.Canceled:
+			c.Status, c.Error = CheckFailed, NewError(context.Cause(ctx))
 		case ctx.Err() != nil:
 			c.Status = CheckStopped
 		case err != nil:

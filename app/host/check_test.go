@@ -6,11 +6,14 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"headroom/app/library"
+	"headroom/app/memory"
 	"headroom/app/parity"
+	"headroom/app/power"
 	"headroom/engine"
 	"headroom/engine/modelfile"
 	"headroom/engine/problem"
@@ -219,4 +222,58 @@ func TestCheckOfVectors(t *testing.T) {
 	if p := problem.From(h.StartCheck("a")); !strings.Contains(p.Why, "generates no text") {
 		t.Errorf("%+v", p)
 	}
+}
+
+// TestCheckBounds: a check ends when memory gets scarce, and in critical heat, in which none
+// begins. Both say why. In other heat, or if the user does not want to be slowed down, it goes on.
+func TestCheckBounds(t *testing.T) {
+	f := newFakeCheck()
+	var free atomic.Int64
+	free.Store(60 << 30)
+	s := &fakePower{policy: power.Policy{ThrottleWhenHot: true}}
+	h := newTestHostWith(t, func(o *Options) {
+		o.Check, o.Power = f.run, s.read
+		o.Meter = memory.NewMeter(func([]int) (memory.Reading, error) {
+			return memory.Reading{TotalBytes: 64 << 30, AvailableBytes: free.Load()}, nil
+		})
+	})
+	ended := func(why, fix string) {
+		t.Helper()
+		h.boundCheck()
+		c := checked(t, h.Host, "a", CheckFailed)
+		if c.Error == nil || !strings.Contains(c.Error.Why, why) ||
+			!strings.Contains(c.Error.Fix, fix) || !strings.Contains(c.Error.Message, "was ended") {
+			t.Errorf("%+v, want %q and %q", c.Error, why, fix)
+		}
+	}
+	goesOn := func(what string) {
+		t.Helper()
+		h.boundCheck()
+		if c, _ := h.Check("a"); c.Status != Checking || h.checks.running != "a" {
+			t.Errorf("%s: %+v", what, c)
+		}
+	}
+	h.boundCheck() // nothing runs
+	f.check(t, h.Host, "a")
+	free.Store(5 << 30) // a model and half of the reserve of 8 GiB fit
+	goesOn("some memory is left")
+	free.Store(3 << 30)
+	ended("only 3.0 GB of memory is free, and a check has to leave 4.0 GB", "Unload a model")
+
+	free.Store(60 << 30)
+	f.check(t, h.Host, "a")
+	s.set(h, power.State{ThermalState: power.Serious})
+	goesOn("serious heat")
+	s.set(h, power.State{ThermalState: power.Critical})
+	ended("critically hot", "cool down")
+	if p := problem.From(h.StartCheck("a")); p.Code != problem.LowResources ||
+		!strings.Contains(p.Why, "critically hot") {
+		t.Errorf("%+v", p)
+	}
+	s.policy.ThrottleWhenHot = false
+	s.set(h, power.State{ThermalState: power.Critical})
+	f.check(t, h.Host, "a")
+	goesOn("heat that the user accepts")
+	h.StopCheck("a")
+	checked(t, h.Host, "a", CheckStopped)
 }

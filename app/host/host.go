@@ -384,7 +384,7 @@ func (h *Host) Close() {
 		loaded = append(loaded, i.have)
 	}
 	if h.checks.cancel != nil {
-		h.checks.cancel()
+		h.checks.cancel(nil)
 	}
 	h.mu.Unlock()
 	for _, t := range loaded {

@@ -51,6 +51,7 @@ type fakeEngine struct {
 	stored    engine.StoredModel
 	prefixes  []engine.CachedPrefix
 	dutyCycle float64
+	draftGain float64
 	forgotten [][]int32 // {-1}: all
 	recent    []engine.Finished
 }
@@ -78,6 +79,11 @@ func (e *fakeEngine) SetDutyCycle(share float64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.dutyCycle = share
+}
+func (e *fakeEngine) SetDraftGain(gain float64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.draftGain = gain
 }
 func (e *fakeEngine) ForgetAll() int64                      { return e.Forget([]int32{-1}) }
 func (e *fakeEngine) CachedPrefixes() []engine.CachedPrefix { return e.prefixes }

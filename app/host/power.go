@@ -37,7 +37,7 @@ func (h *Host) updatePower() {
 	if changed {
 		h.log.Info("power", "source", state.Source, "thermal_state", state.ThermalState,
 			"idle_unload", measures.IdleUnload, "reduce_writes", measures.ReduceWrites,
-			"duty_cycle", measures.DutyCycle)
+			"duty_cycle", measures.DutyCycle, "draft_gain", measures.DraftGain)
 		for _, i := range h.instances {
 			h.throttle(i.have)
 		}
@@ -50,8 +50,8 @@ func (h *Host) updatePower() {
 	}
 }
 
-// throttle sets the duty cycle of a loaded model's engine, if the engine has one. It does nothing
-// for nil. The caller holds mu.
+// throttle sets the duty cycle of a loaded model's engine and the gain for which it decodes ahead,
+// if the engine has them. It does nothing for nil. The caller holds mu.
 func (h *Host) throttle(t *target) {
 	if t == nil {
 		return
@@ -62,5 +62,8 @@ func (h *Host) throttle(t *target) {
 	}
 	if e, ok := t.engine.(interface{ SetDutyCycle(share float64) }); ok {
 		e.SetDutyCycle(share)
+	}
+	if e, ok := t.engine.(interface{ SetDraftGain(gain float64) }); ok {
+		e.SetDraftGain(h.power.measures.DraftGain)
 	}
 }

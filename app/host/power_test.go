@@ -8,6 +8,7 @@ import (
 
 	"headroom/app/cache"
 	"headroom/app/power"
+	"headroom/engine/draft"
 )
 
 // fakePower has a power state that the test sets.
@@ -48,8 +49,11 @@ func TestPower(t *testing.T) {
 	expect := func(what string, e *fakeEngine, dutyCycle float64, sparing bool, measures int) {
 		t.Helper()
 		e.mu.Lock()
-		got := e.dutyCycle
+		got, gain := e.dutyCycle, e.draftGain
 		e.mu.Unlock()
+		if saving := dutyCycle < 1; saving != (gain == draft.SavingGain) || !saving && gain != 0 {
+			t.Errorf("%s: drafts need a gain of %g", what, gain)
+		}
 		gotSparing, gotKinds := h.cache.store().Limits().Sparing, kinds()
 		if got != dutyCycle || gotSparing != sparing || len(gotKinds) != measures {
 			t.Errorf("%s: duty cycle %g, sparing %t, measures %q; want %g, %t and %d measures",
@@ -58,13 +62,13 @@ func TestPower(t *testing.T) {
 	}
 	expect("plugged in and cool", first, 1, false, 0)
 	s.set(h, power.State{Source: power.Battery, ThermalState: power.Critical})
-	expect("hot on battery", first, 0.5, true, 3)
+	expect("hot on battery", first, 0.5, true, 4)
 	if err := h.SetCacheLimits(h.cache.store().Limits()); err != nil {
 		t.Fatal(err)
 	}
-	expect("hot on battery, after a change of the limits", first, 0.5, true, 3)
+	expect("hot on battery, after a change of the limits", first, 0.5, true, 4)
 	second := h.run("b")
-	expect("hot on battery, another model", second, 0.5, true, 3)
+	expect("hot on battery, another model", second, 0.5, true, 4)
 	hot := power.State{Source: power.Battery, ThermalState: power.Critical}
 	if got := h.State().Power.State; got != hot {
 		t.Errorf("State has %+v, want %+v", got, hot)

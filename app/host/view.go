@@ -173,6 +173,7 @@ func (h *Host) runSampler(ctx context.Context) {
 		case now := <-tick.C:
 			h.addSample(now)
 			h.updatePower()
+			h.boundCheck()
 			h.unloadIdle(now)
 			h.reloadForCache(now)
 			h.noteAliases()

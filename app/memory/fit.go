@@ -20,18 +20,22 @@ func ReserveBytes(totalBytes int64) int64 {
 // of the free memory, so that a small model still runs on a full machine. If the user has set a
 // wired limit, all models together stay within it.
 func (r Reading) HeadroomBytes(engine EngineBytes) int64 {
-	free := r.freeBytes(engine)
-	room := free - min(ReserveBytes(r.TotalBytes), free/2)
+	room := r.FreeBytes(engine) - r.WithheldBytes(engine)
 	if r.WiredLimitBytes > 0 {
 		room = min(room, r.WiredLimitBytes-engine.Total())
 	}
 	return max(room, 0)
 }
 
-// freeBytes returns the memory that is neither used nor reserved. It is less than AvailableBytes,
+// WithheldBytes is the part of the free memory that no new model gets.
+func (r Reading) WithheldBytes(engine EngineBytes) int64 {
+	return min(ReserveBytes(r.TotalBytes), r.FreeBytes(engine)/2)
+}
+
+// FreeBytes returns the memory that is neither used nor reserved. It is less than AvailableBytes,
 // which includes Headroom's mapped file pages, and reserved pages that were never written, such as
 // those of a new cache.
-func (r Reading) freeBytes(engine EngineBytes) int64 {
+func (r Reading) FreeBytes(engine EngineBytes) int64 {
 	return max(r.AvailableBytes-r.ProcessFileBytes-engine.Untouched, 0)
 }
 

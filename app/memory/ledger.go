@@ -27,7 +27,7 @@ func (e EngineBytes) Add(o EngineBytes) EngineBytes {
 func Split(r Reading, engine EngineBytes) Ledger {
 	// The difference may be too small: unused parts of states and scratch are not resident either.
 	own := max(r.ProcessBytes-(engine.Total()-engine.Untouched), r.RuntimeBytes)
-	free := r.freeBytes(engine)
+	free := r.FreeBytes(engine)
 	segments := []Segment{
 		{Weights, engine.Weights, Measured},
 		{KVUsed, engine.KVUsed, Measured},

@@ -2,7 +2,8 @@ package worker
 
 // A check of a model: whether what makes it faster changes an answer (app/parity). It loads the
 // model several times, with drafts that no other process could propose, so all of it runs in one
-// worker. A fault of the GPU or a lack of memory ends only the check.
+// worker. A fault of the GPU or a lack of memory ends only the check. The watchdog ends a check
+// that makes no progress, for example when the GPU hangs.
 
 import (
 	"context"
@@ -10,9 +11,11 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"headroom/app/parity"
+	"headroom/engine"
 	"headroom/engine/problem"
 )
 
@@ -50,8 +53,16 @@ func Check(ctx context.Context, o parity.Options, started func(pid int), w Optio
 		DraftModel: opening.DraftModel, Tokens: o.Tokens, Store: dir, Other: o.Other,
 		NoOther: o.NoOther, LogLevel: opening.LogLevel}})
 	var result *checked
+	answers := make(chan engine.Heartbeat, 1)
+	var watching sync.WaitGroup
+	watching.Go(func() { p.watchCheck(w.ticks, answers) })
 	p.listen(func(message *fromWorker) error {
 		switch {
+		case message.Heartbeat != nil:
+			select {
+			case answers <- *message.Heartbeat:
+			default: // nobody has asked
+			}
 		case message.Checked != nil:
 			result = message.Checked
 			p.outbox.close() // ends the worker
@@ -62,6 +73,7 @@ func Check(ctx context.Context, o parity.Options, started func(pid int), w Optio
 		}
 		return nil
 	})
+	watching.Wait()
 	switch {
 	case ctx.Err() != nil:
 		return nil, problem.Wrap(problem.Cancelled, ctx.Err(), "The check was stopped", "")
@@ -70,6 +82,64 @@ func Check(ctx context.Context, o parity.Options, started func(pid int), w Optio
 			p.exitReason(), "The log has more. Models that run are not affected.")
 	}
 	return result.Report, result.Problem.err()
+}
+
+// watchCheck kills the process of a check if it hangs. It returns when the process has ended.
+func (p *process) watchCheck(ticks <-chan time.Time, answers <-chan engine.Heartbeat) {
+	if ticks == nil {
+		tick := time.NewTicker(watchInterval)
+		defer tick.Stop()
+		ticks = tick.C
+	}
+	var w watchdog
+	stopped := func() bool { return isStopped(p.pid) }
+	for open := false; ; {
+		select {
+		case <-p.ended:
+			return
+		case <-ticks:
+		}
+		var answer *engine.Heartbeat
+		select {
+		case h := <-answers:
+			answer, open = &h, false
+		default:
+		}
+		if !open { // the pipe to a stopped process would fill up otherwise
+			open = true
+			p.outbox.send(&toWorker{Heartbeat: &heartbeatRequest{}})
+		}
+		if hangs := w.check(true, answer, stopped); hangs != "" {
+			p.killHung(ending{reason: hangs})
+			return
+		}
+	}
+}
+
+// checkPulse is the progress of a check. The zero value has none.
+type checkPulse struct {
+	mu     sync.Mutex
+	engine *engine.Engine // the last one; nil while one is being opened
+	count  uint64         // steps of opening engines, and engines that were opened
+}
+
+// advance counts a step. e is the engine that was opened; nil: it is being opened.
+func (c *checkPulse) advance(e *engine.Engine) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.engine = e
+	c.count++
+}
+
+// heartbeat returns the heartbeat of the open engine, or of opening one. The check is always busy.
+func (c *checkPulse) heartbeat() (h engine.Heartbeat) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.engine != nil {
+		h = c.engine.Heartbeat()
+	}
+	h.Busy, h.Count = true, h.Count+c.count<<32
+	return h
 }
 
 // check checks the model and sends the result.
@@ -101,7 +171,16 @@ func (s *session) compare(q *checkRequest) (r *parity.Report, err error) {
 		Say: func(number, of int, what string) {
 			s.send(&fromWorker{Step: &step{number, of, what}})
 		},
-		Row: func(r parity.Row) { s.send(&fromWorker{Row: &r}) }}
+		Row: func(r parity.Row) { s.send(&fromWorker{Row: &r}) },
+		Open: func(ctx context.Context, o engine.Options) (*engine.Engine, error) {
+			o.Progress = func(float64) { s.pulse.advance(nil) }
+			s.pulse.advance(nil)
+			e, err := engine.Open(ctx, src, o)
+			if err == nil {
+				s.pulse.advance(e)
+			}
+			return e, err
+		}}
 	o.Prompts, err = parity.Encode(s.context, src, parity.Prompts, o.Engine.ContextTokens)
 	if err != nil {
 		return nil, err

@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"headroom/app/parity"
 	"headroom/engine"
@@ -25,6 +27,13 @@ type told struct {
 func checkDemo(t *testing.T, ctx context.Context, dir string, at func(step int, of *told)) (*told,
 	*parity.Report, error) {
 	t.Helper()
+	return checkDemoWith(t, ctx, dir, Options{Log: quiet}, at)
+}
+
+// checkDemoWith is like checkDemo, with options of the worker.
+func checkDemoWith(t *testing.T, ctx context.Context, dir string, w Options,
+	at func(step int, of *told)) (*told, *parity.Report, error) {
+	t.Helper()
 	t.Setenv("TMPDIR", dir)
 	o, got := small, &told{}
 	o.ContextTokens, o.AvailableBytes = parity.ContextTokens, 0
@@ -35,7 +44,7 @@ func checkDemo(t *testing.T, ctx context.Context, dir string, at func(step int, 
 			at(step, got)
 		},
 		Row: func(r parity.Row) { got.rows = append(got.rows, r) },
-	}, func(pid int) { got.pid = pid }, Options{Log: quiet})
+	}, func(pid int) { got.pid = pid }, w)
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
 		t.Errorf("left on disk: %q", left)
 	}
@@ -120,5 +129,107 @@ func TestCheckOrphan(t *testing.T) {
 	})
 	if _, err := os.Stat(store); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder is left: %v", err)
+	}
+}
+
+// TestCheckHeartbeat: the worker answers for the progress of its check.
+func TestCheckHeartbeat(t *testing.T) {
+	p, err := start(Options{Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := small
+	o.ContextTokens = parity.ContextTokens
+	p.outbox.send(&toWorker{Hello: newHello()})
+	p.outbox.send(&toWorker{Check: &checkRequest{Options: newOpening(bundled(), o, quiet).Options,
+		Tokens: 4, Store: t.TempDir()}})
+	var got []engine.Heartbeat
+	p.listen(func(message *fromWorker) error {
+		switch {
+		case message.Heartbeat != nil:
+			if got = append(got, *message.Heartbeat); len(got) == 2 {
+				p.outbox.close()
+			}
+		case message.Step != nil && message.Step.Number <= 2:
+			p.outbox.send(&toWorker{Heartbeat: &heartbeatRequest{}})
+		case message.Checked != nil:
+			p.outbox.close()
+		}
+		return nil
+	})
+	if len(got) != 2 || !got[0].Busy || !got[1].Busy || got[1].Count < 1<<32 ||
+		got[1].Count <= got[0].Count {
+		t.Errorf("got %+v, expected progress from the first step to the second", got)
+	}
+}
+
+// TestCheckHangs: a check whose process hangs is ended, and says so.
+func TestCheckHangs(t *testing.T) {
+	defer checkLeaks(t)()
+	ticks, done := make(chan time.Time), make(chan struct{})
+	_, r, err := checkDemoWith(t, t.Context(), t.TempDir(), Options{Log: quiet, ticks: ticks},
+		func(step int, of *told) {
+			if step != 2 {
+				return
+			}
+			if err := syscall.Kill(of.pid, syscall.SIGSTOP); err != nil {
+				t.Error(err)
+			}
+			go func() {
+				for {
+					select {
+					case ticks <- time.Time{}:
+					case <-done:
+						return
+					}
+				}
+			}()
+		})
+	close(done)
+	if p := problem.From(err); r != nil || p.Code != problem.Crashed ||
+		!strings.Contains(p.Why, "was ended") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestCheckPulse: opening an engine and its passes are progress. Without any, a check hangs.
+func TestCheckPulse(t *testing.T) {
+	var pulse checkPulse
+	var w watchdog
+	hangs := func(checks int) (why string) {
+		for range checks {
+			h := pulse.heartbeat()
+			why = w.check(true, &h, func() bool { return false })
+		}
+		return why
+	}
+	patient := int(stuckUnknown / watchInterval)
+	pulse.advance(nil)
+	for range 3 { // slow steps of loading
+		if why := hangs(patient - 1); why != "" {
+			t.Fatalf("while it opens an engine: %s", why)
+		}
+		pulse.advance(nil)
+	}
+	e, err := engine.Open(t.Context(), bundled(), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	pulse.advance(e)
+	if why := hangs(patient - 1); why != "" {
+		t.Fatalf("with an engine: %s", why)
+	}
+	s, err := e.Submit(engine.Request{Prompt: []int32{1, 2, 3}, MaxTokens: 3, IgnoreEOS: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; err == nil; _, err = s.Next(t.Context()) { // passes
+	}
+	if why := hangs(1); why != "" {
+		t.Fatalf("after passes: %s", why)
+	}
+	if why := hangs(patient + 1); !strings.Contains(why, "made no progress") {
+		t.Errorf("without progress: %q", why)
 	}
 }

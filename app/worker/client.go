@@ -300,6 +300,9 @@ func (m *Model) SetStoreLimits(l engine.BlockStoreLimits) { m.send(&toWorker{Lim
 // engine.Engine.SetDutyCycle.
 func (m *Model) SetDutyCycle(share float64) { m.send(&toWorker{DutyCycle: &share}) }
 
+// SetDraftGain sets how much faster decoding ahead has to be; see engine.Engine.SetDraftGain.
+func (m *Model) SetDraftGain(gain float64) { m.send(&toWorker{DraftGain: &gain}) }
+
 // FollowLogLevel sets the worker's log level to the current level of Options.Log.
 func (m *Model) FollowLogLevel() {
 	level := levelOf(m.log)

@@ -241,3 +241,27 @@ func TestForget(t *testing.T) {
 		}
 	}
 }
+
+// TestDraftGainReachesTheWorker: a worker does not decode ahead for a gain that no pass has. The
+// demo model's block drafts the same answer before.
+func TestDraftGainReachesTheWorker(t *testing.T) {
+	o := small
+	o.Speculate = engine.SpeculateAuto
+	m := open(t, o)
+	drafts := func() int {
+		s, err := m.Submit(engine.Request{Prompt: prompt(t, m, "Tell me a story."), MaxTokens: 200,
+			IgnoreEOS: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := read(t, s)
+		return all[len(all)-1].Usage.DraftTokens
+	}
+	if drafts() == 0 {
+		t.Skip("this machine is too busy to decode ahead")
+	}
+	m.SetDraftGain(1e6)
+	if n := drafts(); n > 0 {
+		t.Errorf("%d drafts, expected none", n)
+	}
+}

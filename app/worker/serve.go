@@ -30,6 +30,7 @@ type session struct {
 	context context.Context // ends when the parent sends Close or ends
 	cancel  context.CancelFunc
 	working sync.WaitGroup // loading, requests, sendStats
+	pulse   checkPulse     // of a check
 
 	mu      sync.Mutex
 	begun   bool           // Open, Gate or Check has arrived
@@ -90,6 +91,9 @@ func (s *session) handle(message *toWorker) {
 		s.begin(func() { s.check(message.Check) })
 	case message.LogLevel != nil:
 		s.level.Set(slog.Level(*message.LogLevel))
+	case message.Heartbeat != nil && e == nil:
+		heartbeat := s.pulse.heartbeat()
+		s.send(&fromWorker{Heartbeat: &heartbeat})
 	case e == nil: // the messages below need a loaded model
 	case message.Submit != nil:
 		s.working.Go(func() { s.submit(e, message.Submit) })
@@ -106,6 +110,8 @@ func (s *session) handle(message *toWorker) {
 		}
 	case message.DutyCycle != nil:
 		e.SetDutyCycle(*message.DutyCycle)
+	case message.DraftGain != nil:
+		e.SetDraftGain(*message.DraftGain)
 	case message.Limits != nil && store != nil:
 		s.working.Go(func() {
 			if err := store.SetLimits(*message.Limits); err != nil {

@@ -42,6 +42,8 @@ type toWorker struct {
 	Stop *streamNumber `cbor:"14,keyasint,omitempty"`
 
 	Check *checkRequest `cbor:"15,keyasint,omitempty"`
+	// DraftGain is for engine.Engine.SetDraftGain.
+	DraftGain *float64 `cbor:"16,keyasint,omitempty"`
 }
 
 // fromWorker is a message of the worker.

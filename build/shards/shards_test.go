@@ -175,9 +175,9 @@ func TestReadCommit(t *testing.T) {
 	}
 	c, err := readCommit("")
 	if err != nil || c.all || c.number != 9 ||
-		!slices.Equal(c.changed, []string{"file3", "file4", "file5", "file6", "file7", "file8",
-			"file9"}) {
-		t.Errorf("got %+v, %v; expected commit 9 and the files of the last 7", c, err)
+		!slices.Equal(c.changed, []string{"file2", "file3", "file4", "file5", "file6", "file7",
+			"file8", "file9"}) {
+		t.Errorf("got %+v, %v; expected commit 9 and the files of the last 8", c, err)
 	}
 	c, err = readCommit("HEAD~2")
 	if err != nil || !slices.Equal(c.changed, []string{"file8", "file9"}) {

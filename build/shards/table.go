@@ -16,44 +16,47 @@ type shard struct {
 const maxTime = 30 * time.Minute
 
 // turns is the number of commits after which every shard has had its turn.
-const turns = 7
+const turns = 8
 
 // shards lists all shards. The shards of one turn are turns apart, so that each turn has about the
 // same length.
 var shards = []shard{
-	{"arm64_kernels", minutes(3), minutes(12), []string{"kernels"}},
-	{"race_models", minutes(4), minutes(15), []string{"engine/models", "engine/nn"}},
-	{"race_kernels", minutes(3), minutes(12), []string{"kernels", "metal"}},
-	{"soak", minutes(7), minutes(20), []string{"app", "engine"}},
+	{"race_recurrent", minutes(3), minutes(12), []string{"kernels/recurrent"}},
 	{"load", minutes(11), minutes(22), []string{"app/host", "app/service", "engine/server"}},
-	{"arm64_recurrent", minutes(6), minutes(20), []string{"kernels/recurrent", "kernels/common"}},
-	{"long_models", minutes(4), minutes(12), []string{"engine/models"}},
-
-	{"race_engine", minutes(5), minutes(15), []string{"engine"}},
-	{"race_commands", minutes(4), minutes(15), []string{"app/commands", "app/host", "app/service",
-		"engine/server"}},
-	{"long_replay", minutes(3), minutes(15), []string{"engine/blockstore"}},
-	{"long_engine", minutes(4), minutes(15), []string{"engine", "app/demo"}},
-	{"long_store", minutes(2), minutes(12), []string{"engine/blockstore", "app/worker"}},
-	{"clients_sdks", minutes(6), minutes(15), []string{"build/clients", "engine/ollama",
-		"engine/jsonbody", "engine/server", "app/control"}},
+	{"soak", minutes(7), minutes(20), []string{"app", "engine"}},
 	{"formats", minutes(7), minutes(20), []string{"engine/cache", "engine/cache/FORMATS.md",
 		"engine/models/testdata"}},
+	{"clients_sdks", minutes(6), minutes(15), []string{"build/clients", "engine/ollama",
+		"engine/jsonbody", "engine/server", "app/control"}},
+	{"arm64_recurrent", minutes(6), minutes(20), []string{"kernels/recurrent", "kernels/common"}},
+	{"arm64_attention", minutes(6), minutes(20), []string{"kernels/attention", "kernels/common"}},
+	{"long_drafts", minutes(5), minutes(16), []string{"engine/draft", "engine/loop",
+		"engine/sched", "engine/everydrafter_test.go", "engine/draftscenario_test.go",
+		"engine/draftsampling_test.go"}},
 
-	{"race_recurrent", minutes(3), minutes(12), []string{"kernels/recurrent"}},
 	{"clients_agents", minutes(3), minutes(15), []string{"build/clients", "engine/anthropic",
 		"engine/responses", "engine/openai"}},
-	{"arm64_attention", minutes(6), minutes(20), []string{"kernels/attention", "kernels/common"}},
+	{"long_attention", minutes(1), minutes(6), []string{"kernels/attention"}},
+	{"race_models", minutes(4), minutes(15), []string{"engine/models", "engine/nn"}},
+	{"long_models", minutes(4), minutes(12), []string{"engine/models"}},
+	{"long_engine", minutes(4), minutes(15), []string{"engine", "app/demo"}},
+	{"race_commands", minutes(4), minutes(15), []string{"app/commands", "app/host", "app/service",
+		"engine/server"}},
 	{"release", minutes(4), minutes(15), []string{"build/programs", "build/reproducible",
 		"build/licences", "go.mod", "frontend/package-lock.json", "frontend/vite.config.ts"}},
-	{"long_attention", minutes(1), minutes(6), []string{"kernels/attention"}},
-	{"nocgo_engine", minutes(2), minutes(10), []string{"engine"}},
+	{"race_engine", minutes(5), minutes(15), []string{"engine"}},
+
 	{"oracle", minutes(3), minutes(12), []string{"build/oracle/models", "engine/models",
 		"engine/nn"}},
-
-	{"race_attention", minutes(4), minutes(15), []string{"kernels/attention"}},
-	{"long_forms_1", minutes(3), minutes(12), formFolders},
+	{"nocgo_engine", minutes(2), minutes(10), []string{"engine"}},
+	{"arm64_kernels", minutes(3), minutes(12), []string{"kernels"}},
+	{"long_store", minutes(2), minutes(12), []string{"engine/blockstore", "app/worker"}},
+	{"long_replay", minutes(3), minutes(15), []string{"engine/blockstore"}},
+	{"race_kernels", minutes(3), minutes(12), []string{"kernels", "metal"}},
 	{"long_forms_2", minutes(3), minutes(12), formFolders},
+	{"race_attention", minutes(4), minutes(15), []string{"kernels/attention"}},
+
+	{"long_forms_1", minutes(3), minutes(12), formFolders},
 }
 
 // formFolders decide about answers of a given form.

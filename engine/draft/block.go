@@ -19,7 +19,7 @@ func (r *Round) BlockDepth(c *Chain, most, rows int) (depth int, speed float64) 
 	if rows > 0 {
 		before = r.Step(rows)
 	}
-	best := r.Speed(0, 0, 0) * gain
+	best := r.Speed(0, 0, 0) * r.gain()
 	chance, right := 1.0, 0.0
 	for d := 1; d <= most; d++ {
 		chance *= c.Next()

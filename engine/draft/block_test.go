@@ -30,7 +30,7 @@ func TestBlockDepth(t *testing.T) {
 	r := blockRound()
 	depth := func(share float64, most, rows int) int {
 		d, speed := r.BlockDepth(observed(share), most, rows)
-		if (d > 0) != (speed > r.Speed(0, 0, 0)*gain) {
+		if (d > 0) != (speed > r.Speed(0, 0, 0)*r.gain()) {
 			t.Errorf("share %g: depth %d at a speed of %g", share, d, speed)
 		}
 		return d

@@ -122,7 +122,7 @@ func (r *Round) ChainDepth(c *Chain, most, rows int, reading float64) (depth int
 	with := *r
 	with.Steps += reading
 	depth, speed = with.further(c, 1, step, 1, most)
-	if speed <= r.Speed(0, 0, 0)*gain {
+	if speed <= r.Speed(0, 0, 0)*r.gain() {
 		return 0, 0
 	}
 	return depth, speed

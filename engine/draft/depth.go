@@ -189,8 +189,14 @@ func (t *Times) lacksPlain(rows int) bool {
 	return t.Seconds(n) == 0 || t.at[n] > 0 && t.passes-t.at[n] > oldPasses
 }
 
-// gain is the least gain for which tokens are proposed: the measurements are not more exact.
-const gain = 1.03
+// The least gain in speed for which tokens are proposed.
+const (
+	// DefaultGain is just above 1, because the measurements are not more exact.
+	DefaultGain = 1.03
+	// SavingGain is for a computer that saves energy. A pass with drafts computes more in the same
+	// time, so it takes more power, and what is gained in time has to outweigh that.
+	SavingGain = 1.25
+)
 
 // Round is a pass that is being planned, with the drafts that it verifies.
 type Round struct {
@@ -203,6 +209,15 @@ type Round struct {
 	// Assumed is how long a step of the drafter is expected to take before that is measured, in
 	// passes with one row; 0: a tenth.
 	Assumed float64
+	Gain    float64 // the least gain for which tokens are proposed; 0: DefaultGain
+}
+
+// gain returns the least gain for which tokens are proposed.
+func (r *Round) gain() float64 {
+	if r.Gain == 0 {
+		return DefaultGain
+	}
+	return r.Gain
 }
 
 // assumedStep is that of a block of the model.
@@ -248,7 +263,7 @@ func (r *Round) LookupDepth(match, most int, h *Hits) (depth int, right, speed f
 	if match == 0 || r.Passes.lacksPlain(r.Rows) {
 		return 0, 0, 0
 	}
-	best := r.Speed(0, 0, 0) * gain
+	best := r.Speed(0, 0, 0) * r.gain()
 	chance, sum := 1.0, 0.0
 	for d := 1; d <= min(most, firstWindow+h.window); d++ {
 		chance *= h.Rate(match + d - 1)

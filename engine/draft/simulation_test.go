@@ -104,6 +104,10 @@ type machine struct {
 	reading float64 // the cost of a token, in passes
 	assumed float64 // Round.Assumed
 	knows   bool    // reading has been measured
+
+	gain   float64 // Round.Gain
+	power  float64 // of a pass with drafts, in that of a plain one; 0: the same
+	energy float64 // that was used, in plain passes
 }
 
 // generate generates n tokens, with drafts of the drafter, and returns the time that it took.
@@ -115,7 +119,8 @@ func (m *machine) generate(n int, all *Chain, passes, steps *Times) (took float6
 		perToken = m.reading
 	}
 	for done := 0; done < n; {
-		round := Round{Rows: 1, Passes: passes, Drafter: steps, Assumed: m.assumed}
+		round := Round{Rows: 1, Passes: passes, Drafter: steps, Assumed: m.assumed,
+			Gain: m.gain}
 		unread := 0
 		if m.prompt > 0 {
 			unread = m.prompt + done - read
@@ -129,10 +134,11 @@ func (m *machine) generate(n int, all *Chain, passes, steps *Times) (took float6
 		}
 		if (depth > 0 || trial) && unread > 0 {
 			took += float64(unread) * m.reading
+			m.energy += float64(unread) * m.reading
 			read, perToken, m.knows = m.prompt+done, m.reading, true
 		}
 		for depth > 0 || trial {
-			took += m.step
+			took, m.energy = took+m.step, m.energy+m.step
 			steps.Observe(1, clock(m.step))
 			probability, rate := 0.95, m.right
 			if m.r.Float64() > m.sure {
@@ -165,7 +171,10 @@ func (m *machine) generate(n int, all *Chain, passes, steps *Times) (took float6
 			}
 		}
 		pass := 1 + m.slope*float64(round.Drafts)
-		took += pass
+		took, m.energy = took+pass, m.energy+pass
+		if round.Drafts > 0 && m.power > 0 {
+			m.energy += pass * (m.power - 1)
+		}
 		passes.Observe(1+round.Drafts, clock(pass))
 		steps.Tick()
 		done += 1 + accepted
@@ -281,5 +290,45 @@ func TestTry(t *testing.T) {
 					calls, want)
 			}
 		}
+	}
+}
+
+// TestSavesEnergy decodes on simulated machines on which passes with drafts take up to a fifth more
+// power. With SavingGain, decoding never takes more energy than without drafts by more than two
+// percent, and it saves much where drafts are cheap and right. With DefaultGain it takes more on
+// some machines, so the test can tell them apart.
+func TestSavesEnergy(t *testing.T) {
+	worst := map[float64]float64{}
+	for _, gain := range []float64{DefaultGain, SavingGain} {
+		for _, power := range []float64{1.1, 1.2} {
+			for _, slope := range []float64{0.05, 0.3, 0.6} {
+				for _, step := range []float64{0.03, 0.1, 0.3} {
+					for _, right := range []float64{0.3, 0.5, 0.7, 0.95} {
+						m := machine{r: rand.New(rand.NewPCG(uint64(slope*100), uint64(right*100))),
+							slope: slope, step: step, noise: 0.1, sure: 0.8, right: right,
+							gain: gain, power: power}
+						var all Chain
+						var passes, steps Times
+						const tokens = 60 * 150
+						for range 60 {
+							m.generate(150, &all, &passes, &steps)
+						}
+						used := m.energy / tokens
+						worst[gain] = max(worst[gain], used)
+						name := fmt.Sprintf("gain %g, power %g, rows of %g, steps of %g, %g right",
+							gain, power, slope, step, right)
+						t.Logf("%s: %.3f of the energy", name, used)
+						if right > 0.9 && slope < 0.1 && step < 0.2 && used > 0.7 {
+							t.Errorf("%s: %.3f of the energy of plain decoding, expected 0.7", name,
+								used)
+						}
+					}
+				}
+			}
+		}
+	}
+	if worst[SavingGain] > 1.02 || worst[DefaultGain] <= 1.02 {
+		t.Errorf("the most energy is %.3f of that of plain decoding, and %.3f with DefaultGain; "+
+			"expected at most 1.02, and more than that", worst[SavingGain], worst[DefaultGain])
 	}
 }

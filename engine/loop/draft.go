@@ -15,6 +15,8 @@ package loop
 // measured to be faster than passes that overlap with the host's work.
 
 import (
+	"math"
+	"sync/atomic"
 	"time"
 
 	"headroom/engine/draft"
@@ -29,6 +31,7 @@ type drafts struct {
 	others  draft.Others // conversations that may be kept, for lookups
 	times   draft.Times
 	chains  chains
+	gain    atomic.Uint64                // draft.Round.Gain, as math.Float64bits
 	forced  func(tokens []int32) *Drafts // Config.Draft
 	free    bool                         // every pass counts as equally long, for tests
 	watch   func(known, block []int32)   // is told what a block drafts, for tests; or nil
@@ -100,6 +103,10 @@ func (d *drafts) remember(r *request) {
 	}
 }
 
+// SetDraftGain sets how many times as fast as plain decoding a pass with drafts has to be, by what
+// is expected of it; 0: draft.DefaultGain.
+func (l *Loop) SetDraftGain(gain float64) { l.drafts.gain.Store(math.Float64bits(max(gain, 0))) }
+
 // propose appends drafts to the sequences for which they are worth their time.
 func (l *Loop) propose() {
 	d := &l.drafts
@@ -107,7 +114,8 @@ func (l *Loop) propose() {
 		return
 	}
 	round := &d.chains.round
-	*round = draft.Round{Passes: &d.times, Drafter: &d.chains.times}
+	*round = draft.Round{Passes: &d.times, Drafter: &d.chains.times,
+		Gain: math.Float64frombits(d.gain.Load())}
 	for _, r := range l.requests {
 		if r.decodes() {
 			round.Rows++

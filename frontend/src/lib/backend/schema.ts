@@ -667,7 +667,7 @@ export interface PlaceRequest {
 }
 
 export interface PowerMeasure {
-  kind: 'idle_unload' | 'reduce_writes' | 'throttle';
+  kind: 'idle_unload' | 'reduce_writes' | 'throttle' | 'draft_less';
   text: string;
   title: string;
 }
