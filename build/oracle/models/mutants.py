@@ -116,8 +116,6 @@ MUTANTS = [
            "m.Groups, m.TopGroups = c.NGroup, c.TopKGroup", ""),
     Mutant("the correction bias is forgotten", "glm4_moe", "kernels/moe/native_cgo.go",
            "bias: floats(o.Bias), scale", "bias: nil, scale"),
-    Mutant("the whole head is rotated", "glm4_moe", "engine/models/glm4_moe.go",
-           "glm4PartialFactor = 0.5", "glm4PartialFactor = 1"),
     Mutant("the router has a softmax", "lfm2_moe", "engine/models/lfm2.go",
            "m.Sigmoid, m.Epsilon = true, lfm2RouterEps", "m.Epsilon = lfm2RouterEps"),
     Mutant("the router has no bias", "lfm2_moe", "engine/models/lfm2.go",

@@ -173,7 +173,7 @@ LATENT = sizes(
 YARN = {"type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64, "beta_fast": 32,
         "beta_slow": 1}
 DEEPSEEK_V3_VARIANTS = [
-    {"n_group": 4, "topk_group": 2, "num_hidden_layers": 2,
+    {"n_group": 4, "topk_group": 2, "num_experts_per_tok": 2, "num_hidden_layers": 2,
      "rope_scaling": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}},
     # As DeepSeek-V2-Lite: no q_lora_rank. Every bias, and another magnitude of the rotation.
     {"hidden_size": 128, "num_attention_heads": 6, "num_key_value_heads": 6, "q_lora_rank": None,
@@ -261,16 +261,17 @@ TYPES = {
                           attention_bias=True, use_qk_norm=False, partial_rotary_factor=0.5,
                           **DEEPSEEK_MOE), [
         {"tie_word_embeddings": False, "use_qk_norm": True, "n_group": 4, "topk_group": 2,
-         "rope_scaling": None},
+         "num_experts_per_tok": 2, "rope_scaling": None},
         {**WIDE, "attention_bias": False, "rope_scaling": None, "partial_rotary_factor": 0.25,
-         "n_shared_experts": 2, "norm_topk_prob": False, "first_k_dense_replace": 0, "rope_theta": 1e6},
+         "n_shared_experts": 2, "norm_topk_prob": False, "first_k_dense_replace": 0,
+         "rope_theta": 1e6},
     ]),
     "glm4_moe_lite": Row(LATENT, [
         {"rms_norm_eps": 1e-5, "rope_theta": 1e6, "num_hidden_layers": 2},
         {"rms_norm_eps": 1e-2, "hidden_size": 128, "num_attention_heads": 5,
          "num_key_value_heads": 5, "qk_nope_head_dim": 96, "kv_lora_rank": 32,
          "qk_rope_head_dim": 64, "v_head_dim": 96, "vocab_size": 283, "n_shared_experts": 2,
-         "attention_bias": True, "n_group": 2, "topk_group": 1},
+         "attention_bias": True, "n_group": 2, "topk_group": 1, "num_experts_per_tok": 2},
     ]),
     # Not "truncate": False, which the originals have: mlx-lm does not read it.
     "gpt_oss": Row(
