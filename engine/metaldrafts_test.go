@@ -27,6 +27,7 @@ func testMetalDrafts(t *testing.T, device string) {
 	}{{"qwen3", tinySource(t, "qwen3"), false, false, 50},
 		{"lfm2", tinySource(t, "lfm2"), false, false, 40},
 		{"granitemoehybrid", tinySource(t, "granitemoehybrid"), false, false, 40},
+		{"deepseek_v3", tinySource(t, "deepseek_v3"), false, false, 40},
 		{"qwen3_5_text", mtpSource(t, "qwen3_5_text"), true, false, 50},
 		{"qwen3_5_text with a draft model", tinySource(t, "qwen3_5_text"), true, true, 50}} {
 		o := engine.Options{ContextTokens: 256, MaxSequences: 3, ChunkTokens: 64, KeptStates: 4,

@@ -31,7 +31,7 @@ func (o *Attention) Operations() (n kernels.Operations) {
 		}
 	}
 	add(o.Cache.KFormat, o.Q.Cols)
-	add(o.Cache.VFormat, o.Out.Cols)
+	add(o.Cache.VFormat, o.heads()*o.Cache.valueDim())
 	return n
 }
 
