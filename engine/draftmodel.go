@@ -1,11 +1,14 @@
 package engine
 
 // A draft model: a smaller model with the same vocabulary, which drafts tokens for the engine's
-// model (engine/loop). It is loaded on the same device, by the same code, after the other one.
+// model (engine/loop). It is loaded on the same device, by the same code, after the other one. A
+// DFlash drafter (engine/models) is named in the same way. It has no vocabulary, and its layers are
+// a part of the other model.
 
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 
@@ -35,18 +38,57 @@ func CheckDraftTokens(n int) error {
 	return nil
 }
 
-// draftModel is a loaded draft model. The zero value is none.
+// draftModel is a loaded draft model, or the weights of a DFlash drafter. The zero value is none.
 type draftModel struct {
 	weights *checkpoint.Weights
-	runner  *runner.Runner
+	runner  *runner.Runner // nil for a DFlash drafter
 }
 
 // draftModel returns the draft model, unless Speculate rules it out.
 func (o *Options) draftModel() *DraftModel {
-	if o.Speculate == SpeculateAuto || o.Speculate == SpeculateDraft {
+	switch o.Speculate {
+	case SpeculateAuto, SpeculateDraft, SpeculateDFlash:
 		return o.DraftModel
 	}
 	return nil
+}
+
+// drafter returns Info.Drafter.
+func (e *Engine) drafter() string {
+	switch p := e.plan; {
+	case p.Draft != nil:
+		return SpeculateDraft
+	case p.DFlash != nil:
+		return SpeculateDFlash
+	case p.Spec.Drafts:
+		return SpeculateMTP
+	}
+	return ""
+}
+
+// openDFlash maps the weights of the DFlash drafter, if there is one, and reads them once.
+func (e *Engine) openDFlash(ctx context.Context) (err error) {
+	if e.plan.DFlash == nil {
+		return nil
+	}
+	w, err := checkpoint.Open(e.options.DraftModel.Source, e.plan.DFlash, e.kernels)
+	if err != nil {
+		return err
+	}
+	if err := loadingStopped(w.Prefault(ctx, func(float64) {})); err != nil {
+		_ = w.Close()
+		return err
+	}
+	e.draft.weights = w
+	return nil
+}
+
+// blockDrafts returns the maximum number of drafts of a DFlash drafter in a pass; 0: no limit.
+func (e *Engine) blockDrafts() int {
+	if e.plan.DFlash == nil {
+		return 0
+	}
+	return e.options.DraftModel.Tokens
 }
 
 // checkDraftModel plans the model anew without a draft model that has another vocabulary, and logs

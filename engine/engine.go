@@ -67,7 +67,7 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	e.info = Info{Description: p.Description, Device: e.kernels.Name(),
 		KVFormat:    p.KV.Describe(p.Spec.Layers) + cache.DescribeRings(p.Spec.Layers),
 		StateFormat: p.State.Describe(p.Spec.Layers)}
-	e.info.ContextTokens = p.ContextTokens
+	e.info.ContextTokens, e.info.Drafter = p.ContextTokens, e.drafter()
 	e.loop = loop.New(e.loopConfig(heartbeat))
 	return e, nil
 }
@@ -107,8 +107,12 @@ func (e *Engine) load(ctx context.Context, src Source) (err error) {
 		size := float64(e.plan.Description.SizeBytes)
 		first = size / max(size+float64(draft.Description.SizeBytes), 1)
 	}
+	if err := e.openDFlash(ctx); err != nil {
+		return err
+	}
 	if e.weights, e.runner, err = e.loadModel(ctx, src, e.plan,
 		func(done float64) { report(first * done) }); err != nil {
+		_ = e.draft.close()
 		return err
 	}
 	if draft != nil {
@@ -140,22 +144,16 @@ func (e *Engine) loadModel(ctx context.Context, src Source, p *plan.Plan,
 			_ = w.Close()
 		}
 	}()
-	stopped := func(err error) error {
-		if err == nil {
-			return nil
-		}
-		return problem.Wrap(problem.Cancelled, err, "Loading the model was stopped", "")
-	}
 	reading, copying := loadingShares(w, p, report)
-	if err := stopped(w.Prefault(ctx, reading)); err != nil {
+	if err := loadingStopped(w.Prefault(ctx, reading)); err != nil {
 		return w, nil, err
 	}
 	w.Skip(p.Unread)
 	w.Progress = func(share float64) error {
 		copying(share)
-		return stopped(ctx.Err())
+		return loadingStopped(ctx.Err())
 	}
-	m, err := p.Load(w)
+	m, err := p.Load(w, e.draft.weights)
 	if err != nil {
 		return w, nil, err
 	}
@@ -167,6 +165,14 @@ func (e *Engine) loadModel(ctx context.Context, src Source, p *plan.Plan,
 			"Close other apps, or pick a smaller model.")
 	}
 	return w, r, nil
+}
+
+// loadingStopped returns the Problem of a load that err has stopped; nil: it has not.
+func loadingStopped(err error) error {
+	if err == nil {
+		return nil
+	}
+	return problem.Wrap(problem.Cancelled, err, "Loading the model was stopped", "")
 }
 
 // loadingShares returns the functions that report the progress of reading the weights and of
@@ -187,7 +193,8 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 		Runner: e.runner, Text: e.TextProcessor, Sched: e.schedOptions(),
 		ContextTokens: p.ContextTokens, QueueRequests: o.QueueRequests, Speculate: o.Speculate,
 		MaxPrefillStall: o.MaxPrefillStall, Draft: o.Draft, DraftModel: e.loopDraftModel(),
-		History: o.History, Fingerprint: e.weights.Fingerprint(),
+		BlockDrafts: e.blockDrafts(),
+		History:     o.History, Fingerprint: e.weights.Fingerprint(),
 		KVFormats: e.info.KVFormat + ", states " + e.info.StateFormat,
 		Heartbeat: heartbeat,
 		Memory: Stats{WeightsBytes: need.WeightsBytes, KVBytes: need.KVBytes,
@@ -246,6 +253,9 @@ func (e *Engine) storedModel() blockstore.Model {
 	for _, r := range slices.Concat(e.runner.PageRegions(true), e.runner.PageRegions(false),
 		e.runner.SlotRegions()) {
 		fmt.Fprintln(&b, r.Name, r.PieceBytes)
+	}
+	if p.DFlash != nil { // its keys and values are in the pages
+		fmt.Fprintln(&b, "dflash", e.draft.weights.Fingerprint())
 	}
 	sum := sha256.Sum256([]byte(b.String()))
 	return blockstore.Model{Fingerprint: e.weights.Fingerprint(),

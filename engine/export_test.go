@@ -29,7 +29,7 @@ func (e *Engine) ReplaceDevice(wrap func(kernels.Device) kernels.Device) {
 }
 
 func (e *Engine) replaceRunner(d kernels.Device, wrap func(models.Model) models.Model) {
-	m, err := e.plan.Load(e.weights)
+	m, err := e.plan.Load(e.weights, e.draft.weights)
 	if err != nil {
 		panic(err)
 	}
@@ -66,3 +66,7 @@ func (e *Engine) FreeRows() { e.loop.FreeRows() }
 // DraftDepth makes the model's block draft so many tokens for each pass. No request may be in
 // flight.
 func (e *Engine) DraftDepth(tokens int) { e.loop.DraftDepth(tokens) }
+
+// WatchBlocks calls f with each block that is drafted, and the tokens before it. No request may be
+// in flight.
+func (e *Engine) WatchBlocks(f func(known, block []int32)) { e.loop.WatchBlocks(f) }

@@ -22,20 +22,25 @@ func testMetalDrafts(t *testing.T, device string) {
 		own  bool // the model has a block that drafts, or a draft model
 		// copied is true if a copy of the model drafts.
 		copied bool
+		dflash bool // the draft model is a DFlash drafter
 		// least is how many drafts are expected. The slots for states bound those of others.
 		least int64
-	}{{"qwen3", tinySource(t, "qwen3"), false, false, 50},
-		{"lfm2", tinySource(t, "lfm2"), false, false, 40},
-		{"granitemoehybrid", tinySource(t, "granitemoehybrid"), false, false, 40},
-		{"deepseek_v3", tinySource(t, "deepseek_v3"), false, false, 40},
-		{"qwen3_5_text", mtpSource(t, "qwen3_5_text"), true, false, 50},
-		{"qwen3_5_text with a draft model", tinySource(t, "qwen3_5_text"), true, true, 50}} {
+	}{{"qwen3", tinySource(t, "qwen3"), false, false, false, 50},
+		{"lfm2", tinySource(t, "lfm2"), false, false, false, 40},
+		{"granitemoehybrid", tinySource(t, "granitemoehybrid"), false, false, false, 40},
+		{"deepseek_v3", tinySource(t, "deepseek_v3"), false, false, false, 40},
+		{"qwen3_5_text", mtpSource(t, "qwen3_5_text"), true, false, false, 50},
+		{"qwen3_5_text with a draft model", tinySource(t, "qwen3_5_text"), true, true, false, 50},
+		{"qwen3_5_text with a drafter", tinySource(t, "qwen3_5_text"), true, false, true, 50}} {
 		o := engine.Options{ContextTokens: 256, MaxSequences: 3, ChunkTokens: 64, KeptStates: 4,
 			KVBits: "(8, 4)"}
 		plain := openMetal(t, device, m.src, o)
 		o.Speculate = engine.SpeculateAuto
 		if m.copied {
 			o.DraftModel = &engine.DraftModel{Source: m.src, Required: true}
+		}
+		if m.dflash {
+			o.DraftModel = &engine.DraftModel{Source: dflashSource(t, nil), Required: true}
 		}
 		ahead := openMetal(t, device, m.src, o)
 		d := &drafter{r: rand.New(rand.NewPCG(1, 9)), vocab: 300, depth: 3, wrong: 0.3}

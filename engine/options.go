@@ -76,12 +76,13 @@ type Options struct {
 
 	// Speculate is how tokens are decoded ahead: SpeculateOff; SpeculateLookup, which proposes what
 	// followed the same tokens; SpeculateMTP, with the model's own block, if it has one;
-	// SpeculateDraft, with the DraftModel; SpeculateAuto, whichever is faster. Each proposes tokens
-	// only where that has been measured to be faster than plain decoding. "": off. No answer
-	// depends on it.
+	// SpeculateDraft, with the DraftModel, and SpeculateDFlash, if that is a DFlash drafter;
+	// SpeculateAuto, whichever is faster. Each proposes tokens only where that has been measured to
+	// be faster than plain decoding. "": off. No answer depends on it.
 	Speculate string
-	// DraftModel is a smaller model with the same vocabulary, which drafts in place of the model's
-	// own block if Speculate is SpeculateAuto or SpeculateDraft; nil: there is none.
+	// DraftModel is a smaller model with the same vocabulary, or a DFlash drafter for this model,
+	// which drafts in place of the model's own block if Speculate is SpeculateAuto, SpeculateDraft
+	// or SpeculateDFlash; nil: there is none.
 	DraftModel *DraftModel
 	// Draft is for benchmarks and checks, which know the answer or want a wrong one verified. It
 	// decides what a pass verifies after the given tokens of a sequence, whatever it costs. If it
@@ -114,6 +115,7 @@ const (
 	SpeculateLookup = draft.WayLookup
 	SpeculateMTP    = draft.WayMTP
 	SpeculateDraft  = draft.WayDraft
+	SpeculateDFlash = draft.WayDFlash
 )
 
 // CheckSpeculate returns an error unless value is one of these.
@@ -177,7 +179,8 @@ func (o *Options) selection() (s sched.SelectOptions) {
 func (o *Options) planning() plan.Options {
 	var drafts *plan.DraftModel
 	if d := o.draftModel(); d != nil {
-		drafts = &plan.DraftModel{Source: d.Source, Required: d.Required}
+		drafts = &plan.DraftModel{Source: d.Source, Required: d.Required,
+			Way: o.Speculate}
 	}
 	return plan.Options{
 		DraftModel: drafts,
@@ -200,4 +203,7 @@ type Info struct {
 	// KVFormat is, for example, "K8 g64 + V4 g32, first and last 2 layers K8 V8; 5 of 6 layers keep
 	// 512 tokens".
 	KVFormat string
+	// Drafter is the way to decode ahead of what drafts for the model: SpeculateMTP,
+	// SpeculateDraft, SpeculateDFlash, or "" if nothing does.
+	Drafter string
 }

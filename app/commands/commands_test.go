@@ -194,7 +194,7 @@ func TestRefusals(t *testing.T) {
 		{"negative conversations", []string{"serve", "--prompt-cache-size=-1"}, 2,
 			[]string{"--prompt-cache-size is -1, expected 0 or more"}},
 		{"no such way to decode ahead", []string{"serve", "--speculate", "x"}, 2, []string{
-			`--speculate: expected "auto", "off", "lookup", "mtp" or "draft", got "x"` + "\n"}},
+			`--speculate: expected "auto", "off", "lookup", "mtp", "draft" or "dflash", got "x"` + "\n"}},
 		{"no such device", []string{"serve", "--device", "x"}, 2,
 			[]string{`--device must be one of "cpu","metal","sim","nv" but got "x"`}},
 		{"no such level", []string{"serve", "--log-level", "x"}, 2,

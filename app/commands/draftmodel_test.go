@@ -26,7 +26,7 @@ func TestDraftModelOptions(t *testing.T) {
 	}
 	s := settings.Settings{Models: map[string]settings.Model{
 		"m": {DraftModel: "org/small", NumDraftTokens: 3}, "org/small": {Aliases: []string{"tiny"}},
-		"off": {Speculate: "off", DraftModel: "gone"}}}
+		"off": {Speculate: "off", DraftModel: "gone"}, "flash": {Speculate: "dflash"}}}
 	folders := []string{"--models-dir", filepath.Join(home, "models")}
 	for _, c := range []struct {
 		model string
@@ -42,6 +42,10 @@ func TestDraftModelOptions(t *testing.T) {
 			engine.DraftModel{Name: "tiny", Required: true}},
 		{"x", []string{"--draft-model", dir, "--speculate", "draft"}, "draft",
 			engine.DraftModel{Name: dir, Required: true}},
+		{"x", []string{"--draft-model", dir, "--speculate", "dflash"}, "dflash",
+			engine.DraftModel{Name: dir, Required: true}},
+		{"flash", []string{"--draft-model", "small"}, "dflash",
+			engine.DraftModel{Name: "small", Required: true}},
 		{"off", nil, "off", engine.DraftModel{Name: "gone"}},
 		{"off", []string{"--draft-model", "small"}, "auto",
 			engine.DraftModel{Name: "small", Required: true}},
@@ -82,7 +86,7 @@ func TestDraftModelRefused(t *testing.T) {
 		{[]string{"serve", "--num-draft-tokens", "9"}, 2,
 			"--num-draft-tokens: expected 0 to 8 drafts, got 9"},
 		{[]string{"run", "--draft-model", "x", "--speculate", "off", "x"}, 2,
-			`--draft-model needs --speculate auto or draft, got "off"`},
+			`--draft-model needs --speculate auto, draft or dflash, got "off"`},
 		{[]string{"run", "--draft-model", "nope", "x"}, 1, "there is no model nope here"},
 	} {
 		code, out, errOut := headroom("", c.args...)

@@ -37,8 +37,8 @@ type ModelFlags struct {
 	Float32        bool   `name:"float32" help:"Compute activations in float32; several times slower."`
 	NoPrefixes     bool   `name:"no-prefix-cache" help:"Process every prompt from the start, without reusing cached prefixes."`
 	MaxSequences   int    `help:"Maximum number of requests that run at once, up to 256. Default: 8." placeholder:"N"`
-	Speculate      string `help:"How tokens are decoded ahead where that is faster: by lookup of what the prompt already says, by the model's own block (mtp), by a draft model (draft), by whichever is faster (auto), or off. No answer depends on it. Default: auto." placeholder:"HOW"`
-	DraftModel     string `help:"Smaller model with the same vocabulary, which drafts tokens in place of the model's own block: an ID, a name, an alias or a folder. Default: draftModel in the model's settings, or none." placeholder:"DIR_OR_NAME"`
+	Speculate      string `help:"How tokens are decoded ahead where that is faster: by lookup of what the prompt already says, by the model's own block (mtp), by a draft model (draft), by a DFlash drafter (dflash), by whichever is faster (auto), or off. No answer depends on it. Default: auto." placeholder:"HOW"`
+	DraftModel     string `help:"Smaller model with the same vocabulary, or a DFlash drafter for the model, which drafts tokens in place of the model's own block: an ID, a name, an alias or a folder. Default: draftModel in the model's settings, or none." placeholder:"DIR_OR_NAME"`
 	NumDraftTokens int    `help:"Maximum number of tokens that the draft model drafts for a pass, up to 8. Default: as many as are worth their time." placeholder:"N"`
 	KVFlags
 	CacheFlags
@@ -72,8 +72,9 @@ func (f *ModelFlags) Validate() error {
 		return fmt.Errorf("--num-draft-tokens: %w", err)
 	}
 	if f.DraftModel != "" && f.Speculate != "" && f.Speculate != engine.SpeculateAuto &&
-		f.Speculate != engine.SpeculateDraft {
-		return fmt.Errorf("--draft-model needs --speculate auto or draft, got %.80q", f.Speculate)
+		f.Speculate != engine.SpeculateDraft && f.Speculate != engine.SpeculateDFlash {
+		return fmt.Errorf("--draft-model needs --speculate auto, draft or dflash, got %.80q",
+			f.Speculate)
 	}
 	if f.Speculate != "" {
 		if err := engine.CheckSpeculate(f.Speculate); err != nil {
@@ -111,7 +112,8 @@ func (f *ModelFlags) options(s settings.Settings, id string) engine.Options {
 		MaxSequences: cmp.Or(f.MaxSequences, m.MaxSequences), NoPrefixCache: f.NoPrefixes})
 	o.Speculate = cmp.Or(f.Speculate, m.Speculate, engine.SpeculateAuto)
 	if o.DraftModel = f.draftModel(s, id); o.DraftModel != nil && f.DraftModel != "" &&
-		f.Speculate == "" && m.Speculate != engine.SpeculateDraft {
+		f.Speculate == "" && m.Speculate != engine.SpeculateDraft &&
+		m.Speculate != engine.SpeculateDFlash {
 		o.Speculate = engine.SpeculateAuto // a flag overrides a setting
 	}
 	return f.CacheFlags.or(s.Cache).apply(o)

@@ -217,6 +217,7 @@ const (
 	aheadLookup = "ahead, by lookup"
 	aheadBlock  = "ahead, by the model's block"
 	aheadDraft  = "ahead, by the draft model"
+	aheadDFlash = "ahead, by the DFlash drafter"
 	aheadWrong  = "ahead, some drafts wrong"
 	aheadCrowd  = "the same, in a crowd"
 )
@@ -267,8 +268,12 @@ func (c *check) aheadByDrafter(e *engine.Engine) error {
 	case err != nil:
 		return err
 	case tried.DraftModelTokens > 0:
-		c.absent(aheadBlock, true, "the draft model drafts in its place")
-		return c.aheadAlone(e, aheadDraft, block, uncached)
+		way, drafter := aheadDraft, "the draft model"
+		if e.Info().Drafter == engine.SpeculateDFlash {
+			way, drafter = aheadDFlash, "the DFlash drafter"
+		}
+		c.absent(aheadBlock, true, drafter+" drafts in its place")
+		return c.aheadAlone(e, way, block, uncached)
 	case tried.DraftTokens > 0:
 		err = c.aheadAlone(e, aheadBlock, block, uncached)
 	default:

@@ -82,6 +82,28 @@ func TestDraftModel(t *testing.T) {
 	}
 }
 
+// TestDFlash: the drafts of a DFlash drafter have a row of their own. This one is random.
+func TestDFlash(t *testing.T) {
+	drafter := engine.Random([]byte(`{"model_type": "qwen3", "hidden_size": 256,
+		"vocab_size": 2304, "intermediate_size": 256, "num_hidden_layers": 2,
+		"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64,
+		"max_position_embeddings": 32768, "num_target_layers": 12, "block_size": 8,
+		"quantization": {"bits": 4, "group_size": 64},
+		"dflash_config": {"mask_token_id": 7, "target_layer_ids": [1, 5, 10]}}`))
+	r := run(t, engine.Options{DraftModel: &engine.DraftModel{Source: drafter, Required: true}},
+		nil)
+	if row := r.row(t, aheadDFlash); row.NotTried != "" || row.EqualTokens != row.Tokens ||
+		!strings.Contains(row.Note, "drafts were right") {
+		t.Errorf("%+v", row)
+	}
+	if row := r.row(t, aheadBlock); row.NotTried != "the DFlash drafter drafts in its place" {
+		t.Errorf("%+v", row)
+	}
+	if !r.Equal {
+		t.Errorf("%+v", r)
+	}
+}
+
 func run(t *testing.T, o engine.Options, sources map[int]engine.Source) *Report {
 	t.Helper()
 	o.Device, o.Threads = engine.DeviceCPU, 1

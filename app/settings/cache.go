@@ -43,9 +43,10 @@ type Model struct {
 	MaxKVTokens      int    `json:"maxKVTokens,omitempty"`
 	SnapKV           *bool  `json:"snapKV,omitempty"`
 	SnapKVTokens     int    `json:"snapKVTokens,omitempty"`
-	// Speculate is auto, off, lookup, mtp or draft; "": auto.
+	// Speculate is auto, off, lookup, mtp, draft or dflash; "": auto.
 	Speculate string `json:"speculate,omitempty"`
-	// DraftModel names the model's draft model: an ID, a name, an alias or a folder; "": none.
+	// DraftModel names the model's draft model, or a DFlash drafter for it: an ID, a name, an alias
+	// or a folder; "": none.
 	DraftModel     string `json:"draftModel,omitempty"`
 	NumDraftTokens int    `json:"numDraftTokens,omitempty"` // at most; 0: what is worth its time
 	// Aliases are further names by which requests may ask for the model. Case does not count.

@@ -49,8 +49,8 @@ var fieldTable = jsonbody.WithFormFields("Send output_config.format", []field{
 	{Name: "repetition_penalty", Support: refused, Harmless: `1`, Instead: inChats},
 	{Name: "seed", Support: refused, Instead: inChats},
 	{Name: "service_tier", Support: inert},
-	{Name: "speculation", Support: works, Note: "Headroom's: `auto`, `off`, `lookup`, `mtp` or " +
-		"`draft`, within what the server allows"},
+	{Name: "speculation", Support: works, Note: "Headroom's: `auto`, `off`, `lookup`, `mtp`, " +
+		"`draft` or `dflash`, within what the server allows"},
 	{Name: "speed", Support: inert},
 	{Name: "stop", Support: refused, Harmless: `[] ""`, Instead: "Send stop_sequences"},
 	{Name: "stop_sequences", Support: works, Note: "in the text, from its first visible " +

@@ -304,7 +304,7 @@ func TestParseRefuses(t *testing.T) {
 		{"no name", withParams(`"tool_choice":{"type":"tool"}`), "tool_choice.name", `is missing`},
 		{"old format", withParams(`"output_format":{"type":"json_schema"}`),
 			"output_format.schema", `is missing`},
-		{"speculation", withParams(`"speculation":"on"`), "speculation", `"mtp" or "draft", got "on"`},
+		{"speculation", withParams(`"speculation":"on"`), "speculation", `"draft" or "dflash", got "on"`},
 		{"cache", withParams(`"cache":"tape"`), "cache", `expected "disk"`},
 		{"long model", withParams(`"model":"` + strings.Repeat("m", 1025) + `"`), "model",
 			"at most 1024 bytes"},

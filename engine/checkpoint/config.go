@@ -89,6 +89,9 @@ func ParseConfig(data []byte) (*Config, error) {
 	return c, c.Quantization.parse(quantization)
 }
 
+// Has reports whether config.json has the key with another value than null.
+func (c *Config) Has(key string) bool { return firstOf(c.keys, key) != nil }
+
 // IsNull reports whether config.json has the key with the value null.
 func (c *Config) IsNull(key string) bool { return bytes.Equal(c.keys[key], []byte("null")) }
 

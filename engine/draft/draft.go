@@ -5,6 +5,7 @@
 //	lookup.go   what followed the same tokens earlier in the same sequence
 //	others.go   what followed the same tokens in other conversations
 //	chain.go    what a block of the model (models.Drafter) or a draft model drafts, token by token
+//	block.go    what a drafter of blocks drafts in one step
 //	depth.go    how many tokens are worth a proposal, from measured times and from earlier hits
 //	share.go    how often a guess was right, where old guesses count less than new ones
 //
@@ -20,17 +21,18 @@ const (
 	WayLookup = "lookup" // only by what followed the same tokens
 	WayMTP    = "mtp"    // only by the model's own block
 	WayDraft  = "draft"  // only by a draft model
+	WayDFlash = "dflash" // only by a DFlash drafter
 )
 
 // CheckWay returns an error unless way is one of these. Callers that take "" for a way that was not
 // given do not check it.
 func CheckWay(way string) error {
 	switch way {
-	case WayAuto, WayOff, WayLookup, WayMTP, WayDraft:
+	case WayAuto, WayOff, WayLookup, WayMTP, WayDraft, WayDFlash:
 		return nil
 	}
-	return fmt.Errorf("expected %q, %q, %q, %q or %q, got %.80q", WayAuto, WayOff, WayLookup,
-		WayMTP, WayDraft, way)
+	return fmt.Errorf("expected %q, %q, %q, %q, %q or %q, got %.80q", WayAuto, WayOff, WayLookup,
+		WayMTP, WayDraft, WayDFlash, way)
 }
 
 // MaxTokens is the maximum number of tokens in a proposal.

@@ -1,15 +1,18 @@
 package loop
 
-// Drafts of the model's own block (models.Drafter), or of a draft model (draftmodel.go). Either is
-// called the drafter here. It drafts one token of each sequence at a time, between the planning of
-// a pass and its launch. The plan has reserved rows, pages and slots for as many drafts as may be
-// worth their time. After each draft, its probability decides whether the pass verifies it and
-// whether another one is drafted. What is not needed is given back.
+// Drafts of the model's own block (models.Drafter), of a draft model (draftmodel.go), or of a
+// drafter of blocks (block.go). Each is called the drafter here. It drafts one token of each
+// sequence at a time, or a block of them, between the planning of a pass and its launch. The plan
+// has reserved rows, pages and slots for as many drafts as may be worth their time. After each
+// draft, its probability decides whether the pass verifies it and whether another one is drafted.
+// What is not needed is given back.
 
 import (
+	"cmp"
 	"time"
 
 	"headroom/engine/draft"
+	"headroom/engine/models"
 	"headroom/engine/sample"
 	"headroom/engine/sched"
 	"headroom/kernels"
@@ -18,17 +21,21 @@ import (
 // chains is the state of the loop that concerns the drafter. The slices are reused.
 type chains struct {
 	enabled  bool
-	model    *draftModel   // nil: the model's own block drafts
+	model    *draftModel   // nil: the model's own block drafts, or block
+	block    *models.Block // nil: it is no drafter of blocks
+	most     int           // maximum number of drafts in a pass
 	all      draft.Chain   // of all requests
 	times    draft.Times   // of steps of the drafter
 	round    draft.Round   // the pass that is being planned
-	drafting int           // sequences of that pass that it drafts for
+	drafting int           // rows of its first step before that pass
 	took     time.Duration // of its steps before that pass
 
 	active []chain
 	tokens []int32
 	spans  []kernels.Span
 	from   []int32
+	rows   []int32   // of a step of blocks, whose logits are computed
+	chance []float64 // the probabilities of the drafts of one block
 }
 
 // chain is a sequence that the drafter drafts for.
@@ -40,19 +47,34 @@ type chain struct {
 	trial  bool    // its only draft is compared and not verified
 }
 
+// init sets which drafter there is. model is set before.
+func (c *chains) init(o *Config) {
+	c.block, c.most = o.Runner.Block(), draft.MaxTokens
+	switch {
+	case c.model != nil:
+		c.most = min(c.most, c.model.Drafts)
+	case c.block != nil:
+		c.most = min(c.most, c.block.Drafts, cmp.Or(o.BlockDrafts, draft.MaxTokens))
+	}
+	c.enabled = o.Runner.Drafts() || c.block != nil || c.model != nil
+}
+
 // way returns the way to decode ahead that is the drafter's.
 func (c *chains) way() string {
-	if c.model != nil {
+	switch {
+	case c.model != nil:
 		return draft.WayDraft
+	case c.block != nil:
+		return draft.WayDFlash
 	}
 	return draft.WayMTP
 }
 
-// most returns how many tokens may be drafted after known ones, at most most.
-func (c *chains) most(known []int32, most int) int {
-	most = min(most, draft.MaxTokens)
+// mostAfter returns how many tokens may be drafted after known ones, at most most.
+func (c *chains) mostAfter(known []int32, most int) int {
+	most = min(most, c.most)
 	if c.model != nil {
-		most = min(most, c.model.Drafts, c.model.ContextTokens-len(known))
+		most = min(most, c.model.ContextTokens-len(known))
 	}
 	return most
 }
@@ -62,14 +84,18 @@ func (c *chains) most(known []int32, most int) int {
 // to read tokens, unread is their number; -1: it cannot draft for r.
 func (c *chains) depth(r *request, known []int32, most, rows int) (depth, unread int,
 	speed float64) {
-	reading := 0.0
+	most, reading := c.mostAfter(known, most), 0.0
+	if c.block != nil {
+		depth, speed = c.round.BlockDepth(&r.chain, most, rows-1)
+		return depth, 0, speed
+	}
 	if m := c.model; m != nil {
 		if unread = m.unread(r, known); unread < 0 {
 			return 0, unread, 0
 		}
 		reading = m.readingTime(unread, r.usage.CompletionTokens, most, &c.round)
 	}
-	depth, speed = c.round.ChainDepth(&r.chain, c.most(known, most), rows, reading)
+	depth, speed = c.round.ChainDepth(&r.chain, most, rows, reading)
 	return depth, unread, speed
 }
 
@@ -97,14 +123,15 @@ func (l *Loop) proposeChain(r *request, most int, speed float64) bool {
 	if chainSpeed <= speed {
 		return false
 	}
-	// A sure drafter goes on beyond what is worth its time on average.
-	room := min(2*depth+1, c.most(r.seq.Tokens, most))
+	room := draft.Room(depth, c.mostAfter(r.seq.Tokens, most))
 	if !l.prepareChain(r, unread, room) {
 		r.awaited = r.piece > 0
 		return false
 	}
 	c.all.Used()
-	c.drafting++
+	if c.drafting++; c.block != nil {
+		c.drafting += room
+	}
 	r.chainDepth = depth
 	for range room {
 		r.drafts = append(r.drafts, 0)
@@ -130,6 +157,7 @@ func (l *Loop) draftChains(work []sched.Work) (err error) {
 		return nil
 	}
 	c.active = c.active[:0]
+	trials := l.trialRows(work)
 	for i := range work {
 		w := &work[i]
 		r := w.Seq.Owner.(*request)
@@ -137,11 +165,14 @@ func (l *Loop) draftChains(work []sched.Work) (err error) {
 		case r.chainDepth > 0 && w.Drafts > 0:
 			c.active = append(c.active, chain{work: w, chance: 1})
 			r.sureness = r.sureness[:0]
-		case r.chainTry && w.Drafts == 0 && w.To == w.From+1:
+		case r.chainTry && w.Drafts == 0 && w.To == w.From+1 && c.fitsTrial(w, &trials):
 			c.active = append(c.active, chain{work: w, chance: 1, trial: true})
 		default:
 			r.chainTry = false
 		}
+	}
+	if c.block != nil {
+		return l.stepBlocks()
 	}
 	step := l.stepBlock
 	if c.model != nil {

@@ -31,6 +31,7 @@ type drafts struct {
 	chains  chains
 	forced  func(tokens []int32) *Drafts // Config.Draft
 	free    bool                         // every pass counts as equally long, for tests
+	watch   func(known, block []int32)   // is told what a block drafts, for tests; or nil
 }
 
 // requestDrafts is the state of a request that concerns drafts.
@@ -38,7 +39,7 @@ type requestDrafts struct {
 	drafting bool          // tokens may be drafted
 	lookup   *draft.Lookup // nil: none are looked up
 	hits     draft.Hits    // what is known about lookups
-	chaining bool          // the model's block or a draft model may draft
+	chaining bool          // the drafter (chain.go) may draft
 	chain    draft.Chain   // what is known about that
 	draftMemory
 
@@ -150,7 +151,7 @@ func (l *Loop) proposeForced(r *request, most int) bool {
 	r.forced, most = true, max(most, 0)
 	r.drafts = append(r.drafts, f.Tokens...)
 	if f.Block > 0 && r.chaining && l.prepareForced(r, min(most, f.Block)) {
-		most = l.drafts.chains.most(r.seq.Tokens, min(most, f.Block))
+		most = l.drafts.chains.mostAfter(r.seq.Tokens, min(most, f.Block))
 		r.given, r.chainDepth = len(f.Tokens) > 0, most
 		for !r.given && len(r.drafts) < most {
 			r.drafts = append(r.drafts, 0)
@@ -228,7 +229,7 @@ func (l *Loop) emitDrafts(r *request, step *step, row int, w sched.Work, now tim
 	defer l.sched.EndDrafts(w)
 	r.usage.DraftTokens += w.Drafts
 	l.counters.DraftTokens += int64(w.Drafts)
-	if r.byDraftModel(l) {
+	if r.byOther(l) {
 		r.usage.DraftModelTokens += w.Drafts
 		l.counters.DraftModelTokens += int64(w.Drafts)
 	}
@@ -254,16 +255,17 @@ func (l *Loop) emitDrafts(r *request, step *step, row int, w sched.Work, now tim
 	}
 }
 
-// byDraftModel reports whether the draft model drafted for the step that has run.
-func (r *request) byDraftModel(l *Loop) bool {
-	return l.drafts.chains.model != nil && r.chainDepth > 0
+// byOther reports whether a draft model or a drafter of blocks drafted for the step that has run.
+func (r *request) byOther(l *Loop) bool {
+	c := &l.drafts.chains
+	return (c.model != nil || c.block != nil) && r.chainDepth > 0
 }
 
 // countAccepted records that the next draft of r was right.
 func (l *Loop) countAccepted(r *request) {
 	r.usage.AcceptedTokens++
 	l.counters.AcceptedTokens++
-	if r.byDraftModel(l) {
+	if r.byOther(l) {
 		r.usage.DraftModelAccepted++
 		l.counters.DraftModelAccepted++
 		l.drafts.chains.model.accept(r)

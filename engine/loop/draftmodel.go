@@ -261,9 +261,10 @@ func (m *draftModel) observe(times *draft.Times, rows int, took time.Duration) {
 }
 
 // accept records that the n-th draft of a pass was right: what the draft model wrote for it stays.
+// m may be nil.
 func (m *draftModel) accept(r *request) {
 	d := &r.draftMemory
-	if !m.States {
+	if m != nil && !m.States {
 		d.read = min(d.read+1, d.wrote)
 	}
 }

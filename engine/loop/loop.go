@@ -8,7 +8,8 @@
 //	loop.go         the hot path: schedule, launch, complete
 //	step.go         one forward pass: builds its batch, launches it, waits for it
 //	draft.go        proposes tokens before a step, and accepts those that were right
-//	chain.go        drafts of the model's own block or of a draft model
+//	chain.go        drafts of the model's own block, of a draft model or of a drafter of blocks
+//	block.go        the step of a drafter of blocks, and what of it is verified
 //	draftmodel.go   a draft model: what it has read, its pages and slots
 //	form.go         answers of a given form: their masks, and tokens that are forced
 //	token.go        turns the results of a step into tokens, text and events; ends requests
@@ -71,6 +72,9 @@ type Config struct {
 	Draft func(tokens []int32) *Drafts
 	// DraftModel drafts in place of the model's own block; nil: there is none.
 	DraftModel *DraftModel
+	// BlockDrafts is the maximum number of drafts in a pass of a drafter of blocks; 0: as many as
+	// it has in a block, up to draft.MaxTokens.
+	BlockDrafts int
 	// PreloadBytes limits the memory of the conversations that are read from the Store at the
 	// start; 0: none are read.
 	PreloadBytes int64
@@ -130,7 +134,7 @@ func New(c Config) *Loop {
 	l.drafts.enabled = c.Sched.DraftTokens > 0
 	l.drafts.way, l.drafts.chains.model = c.Speculate, newDraftModel(c.DraftModel,
 		c.Runner.VocabSize())
-	l.drafts.chains.enabled = c.Runner.Drafts() || c.DraftModel != nil
+	l.drafts.chains.init(&c)
 	l.drafts.forced = c.Draft
 	l.published.stats = c.Memory
 	l.stored.init(&c)

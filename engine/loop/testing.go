@@ -62,3 +62,7 @@ func (l *Loop) DraftDepth(tokens int) {
 		l.drafts.forced = nil
 	}
 }
+
+// WatchBlocks calls f with each block that is drafted, and the tokens before it. No request may be
+// in flight. It is for tests.
+func (l *Loop) WatchBlocks(f func(known, block []int32)) { l.drafts.watch = f }

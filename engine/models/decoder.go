@@ -234,6 +234,7 @@ type decoder struct {
 
 	loadMTP func() (*mtp, cache.LayerSpec) // loads the block that drafts; nil: there is none
 	mtp     *mtp                           // or nil
+	dflash  *dflash                        // or nil
 }
 
 // decoderWeights locates the weights of a decoder in a checkpoint.
@@ -294,6 +295,10 @@ func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) 
 	if m.inputs != nil {
 		inputs = m.inputs.forward(c, b.Tokens, h)
 	}
+	var features kernels.Tensor
+	if m.dflash != nil {
+		features = m.dflash.features(c, h)
+	}
 	normed := c.Temp(kernels.F32, h.Rows, h.Cols)
 	x := h
 	if norm := m.layers[0].inputNorm(); !norm.IsNone() {
@@ -318,7 +323,13 @@ func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) 
 			x = h
 		}
 		c.AddRMSNormTo(x, h, delta, nextNorm, m.eps)
+		if m.dflash != nil {
+			m.dflash.keep(c, i, h, features)
+		}
 		c.Release(mark)
+	}
+	if m.dflash != nil {
+		m.dflash.append(c, b, features, memory[len(m.layers):])
 	}
 	if m.mtp != nil {
 		m.mtp.append(c, b, m.embedTokens, x, memory[len(m.layers)], m.eps)

@@ -36,6 +36,7 @@ type Spec struct {
 	Layers        []cache.LayerSpec
 	Vectors       *Vectors // nil: the model generates text
 	Drafts        bool     // the model is a Drafter, and the last of Layers is that of its block
+	Block         *Block   // the model is a Drafter of blocks; nil: it is not
 }
 
 // registry maps values of model_type in config.json to functions that load such a model. The
@@ -85,6 +86,11 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 // Check returns a Problem if a model with this config is none that Load can load, as far as the
 // model_type and the architectures tell.
 func Check(c *checkpoint.Config) error {
+	if IsDFlash(c) {
+		return problem.New(problem.UnknownArchitecture,
+			"This is a DFlash drafter, not a language model", "it drafts tokens for another model",
+			"Name it as the draft model of the model that it was made for.")
+	}
 	decoder, encoder := registry[c.ModelType] != nil, encoders[c.ModelType] != nil
 	if encoder && c.Modules != nil {
 		return nil

@@ -31,7 +31,8 @@ type Drafter interface {
 	Model
 	// Draft runs the block that drafts over the tokens of b, which are one for each span, and adds
 	// them to memory. hidden [M, hidden] has the hidden state before each token. Draft returns the
-	// hidden states [M, hidden] after it, for Logits and for the next call.
+	// hidden states [M, hidden] after it, for Logits and for the next call. If Spec().Block is set,
+	// each span is a block, a token and then masks, and hidden is none.
 	Draft(c *ops.Context, b *batch.Batch, hidden kernels.Tensor,
 		memory []cache.Layer) kernels.Tensor
 }
@@ -90,6 +91,9 @@ func (p *mtp) input(c *ops.Context, b *batch.Batch, tokens *kernels.Weight, befo
 // Draft implements Drafter.
 func (m *decoder) Draft(c *ops.Context, b *batch.Batch, hidden kernels.Tensor,
 	memory []cache.Layer) kernels.Tensor {
+	if m.dflash != nil {
+		return m.dflash.draft(c, b, memory[len(m.layers):])
+	}
 	p := m.mtp
 	h := p.input(c, b, m.embedTokens, hidden, m.eps)
 	x := c.RMSNorm(h, p.layer.norms.beforeMixer, m.eps)

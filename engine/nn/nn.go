@@ -47,6 +47,9 @@ type Attention struct {
 	Cap                        float32 // limits the scaled scores (Gemma 2); 0 means none
 	Eps                        float32 // of QNorm, KNorm and VNorm
 	OutputGate                 bool
+	// Window is the number of positions that a row sees, including its own, in a layer whose memory
+	// keeps all positions; 0: all.
+	Window int
 	// Bidirectional says that a token sees those that follow, too. FullWindow is then how many it
 	// sees before and after itself; 0: all.
 	Bidirectional bool
@@ -159,7 +162,7 @@ func (l *Attention) attendAll(c *ops.Context, b *batch.Batch, q, k, v kernels.Te
 		}
 	}
 	return c.Attention(q, kernels.Tensor{}, kernels.Tensor{}, kv.KV, b.Attended(), l.Scale, l.Cap,
-		l.Sinks, 0, 0)
+		l.Sinks, l.Window, 0)
 }
 
 // GatedDeltaNet is linear attention with a gated delta rule (Yang, Kautz and Hatamizadeh 2024). A

@@ -56,8 +56,8 @@ var fieldTable = withFormFields([]field{
 	{name: "shift", chat: inert, generate: inert,
 		note: "an answer ends where the context ends"},
 	{name: "speculation", chat: works, generate: works,
-		note: "Headroom's: `auto`, `off`, `lookup`, `mtp` or `draft`, within what the server " +
-			"allows"},
+		note: "Headroom's: `auto`, `off`, `lookup`, `mtp`, `draft` or `dflash`, within what the " +
+			"server allows"},
 	{name: "steps", generate: refused, harmless: `0`},
 	{name: "stream", chat: works, generate: works, note: "`true` without it"},
 	{name: "suffix", generate: works, note: "for models with tokens for it"},

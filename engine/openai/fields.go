@@ -93,7 +93,7 @@ var fieldTable = []origin{
 	{"Headroom", []field{
 		{name: "cache", chat: works, completion: works, note: "`disk`, `memory` or `none`"},
 		{name: "speculation", chat: works, completion: works, note: "`auto`, `off`, `lookup`, " +
-			"`mtp` or `draft`, within what the server allows"},
+			"`mtp`, `draft` or `dflash`, within what the server allows"},
 	}},
 	{"vLLM and SGLang", []field{
 		{name: "add_generation_prompt", chat: works},

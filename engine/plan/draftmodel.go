@@ -2,13 +2,18 @@ package plan
 
 // A draft model (engine/loop): a smaller model that drafts tokens for this one. It has a plan of
 // its own, for its weights and its activations. The plan of the large model chooses how many pages
-// and slots it has, and counts its memory.
+// and slots it has, and counts its memory. A DFlash drafter (engine/models) has no plan: its layers
+// are some of the large model's.
 
 import (
+	"errors"
 	"fmt"
 
 	"headroom/engine/checkpoint"
+	"headroom/engine/draft"
+	"headroom/engine/models"
 	"headroom/engine/problem"
+	"headroom/kernels"
 )
 
 // draftPieceTokens is how many tokens a draft model reads before a pass at most.
@@ -20,6 +25,8 @@ type DraftModel struct {
 	// Required refuses the large model if the draft model cannot be used. Otherwise the large model
 	// is planned without it, and Plan.DraftModelError says why.
 	Required bool
+	// Way is draft.WayDraft or draft.WayDFlash if it must be of one kind; else any way.
+	Way string
 }
 
 // planDraftModel sets Draft to the plan of the draft model. Errors are Problems.
@@ -30,6 +37,9 @@ func (p *Plan) planDraftModel() error {
 	if src := p.DraftModel.Source; !src.Has("config.json") {
 		return RefuseDraftModel(fmt.Sprintf("there is no model %s here, expected a model's name "+
 			"or its folder", src))
+	}
+	if dflash, err := p.findDFlash(); dflash || err != nil {
+		return err
 	}
 	format := p.KVFormat
 	format.StartTokens = 0 // it has no start pages
@@ -46,10 +56,63 @@ func (p *Plan) planDraftModel() error {
 	return nil
 }
 
+// findDFlash sets DFlash if the draft model is a DFlash drafter, and reports whether it is.
+func (p *Plan) findDFlash() (found bool, err error) {
+	config, err := p.DraftModel.Source.Config()
+	found = config != nil && models.IsDFlash(config)
+	switch way := p.DraftModel.Way; {
+	case found && way == draft.WayDraft:
+		return found, RefuseDraftModel("it is a DFlash drafter, expected a model, since the way " +
+			"to decode ahead is draft")
+	case !found && way == draft.WayDFlash:
+		return found, RefuseDraftModel("it is a model, expected a DFlash drafter, since the way " +
+			"to decode ahead is dflash")
+	case found && err != nil: // its quantization
+		return found, RefuseDraftModel(problem.From(err).Error())
+	case found && p.MaxKVTokens > 0:
+		return found, RefuseDraftModel(fmt.Sprintf("it is a DFlash drafter, and the KV cache is "+
+			"limited to %d tokens", p.MaxKVTokens))
+	case found:
+		p.DFlash = config
+	}
+	return found, nil
+}
+
+// openDFlash opens the weights of the DFlash drafter; if there is none, it returns empty ones.
+func (p *Plan) openDFlash(d kernels.Device) (*checkpoint.Weights, error) {
+	if p.DFlash == nil {
+		return &checkpoint.Weights{}, nil
+	}
+	return checkpoint.Open(p.DraftModel.Source, p.DFlash, d)
+}
+
+// addDFlash adds the DFlash drafter, if there is one, to the large model. Errors are Problems.
+func (p *Plan) addDFlash(m models.Model, drafter *checkpoint.Weights) error {
+	if p.DFlash == nil {
+		return nil
+	}
+	if err := models.AddDFlash(m, drafter); err != nil {
+		return refuseDFlash(err)
+	}
+	if m.Spec().Block.Windows && p.KV.StartTokens > 0 {
+		return RefuseDraftModel("some of its layers have a window, so that no first tokens of " +
+			"the KV cache can stay in float16")
+	}
+	return nil
+}
+
+// refuseDFlash returns the Problem for an error of models.AddDFlash or of the drafter's files.
+func refuseDFlash(err error) *problem.Problem {
+	if p := new(problem.Problem); errors.As(err, &p) {
+		return RefuseDraftModel(p.Error())
+	}
+	return RefuseDraftModel(err.Error())
+}
+
 // RefuseDraftModel returns the Problem of a draft model that cannot be used.
 func RefuseDraftModel(why string) *problem.Problem {
 	return problem.New(problem.BadRequest, "The draft model cannot be used", why,
-		"Choose a smaller model of the same family, or none.")
+		"Choose a smaller model of the same family, a DFlash drafter of this model, or none.")
 }
 
 // reserveDraftModel gives the draft model its slots, and counts its memory but for pages. The large

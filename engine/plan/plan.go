@@ -7,7 +7,7 @@
 //
 //	plan.go       Plan: the model's shapes, its needed memory, and whether that fits
 //	kv.go         chooses how many KV pages and kept states there are
-//	draftmodel.go the memory of a model that drafts for this one
+//	draftmodel.go the memory of a model or a drafter that drafts for this one
 //	vectors.go    what differs for a model that computes vectors
 //	buffers.go    fits caches and activations into the GPU's buffers
 //	cachecost.go  the cache memory for a config.json alone, without a tokenizer or weights
@@ -134,9 +134,11 @@ type Plan struct {
 	DraftSlots  int      // slots for the states before drafts
 	// DrafterError is why the model's block that drafts cannot be used; nil: nothing is wrong.
 	DrafterError error
-	// Draft is the plan of the draft model; nil: there is none. DraftModelError is why a draft
-	// model that is not required cannot be used.
+	// Draft is the plan of the draft model; nil: there is none. DFlash is the config.json of a
+	// DFlash drafter, which is a part of this plan; nil: there is none. DraftModelError is why a
+	// draft model that is not required cannot be used.
 	Draft           *Plan
+	DFlash          *checkpoint.Config
 	DraftModelError error
 
 	draftCacheBytes int64 // of Need.StateBytes
@@ -188,6 +190,11 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 		return nil, err
 	}
 	defer w.Close()
+	drafter, err := p.openDFlash(d)
+	if err != nil {
+		return withoutDraftModel(src, o, refuseDFlash(err))
+	}
+	defer drafter.Close()
 	load := models.Load
 	if p.loadsDrafter() {
 		load = models.LoadDrafter
@@ -204,6 +211,9 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	case err != nil:
 		return nil, err
 	}
+	if err := p.addDFlash(m, drafter); err != nil {
+		return withoutDraftModel(src, o, err)
+	}
 	hasTemplate, err := textproc.Check(src)
 	if err != nil {
 		return nil, err
@@ -215,7 +225,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	}
 	defer refusedShape(&err)
 	p.Unread, p.CopiedBytes = w.Unread(), d.AllocatedBytes
-	p.measure(m, w, w.MappedBytes()+d.AllocatedBytes)
+	p.measure(m, w, w.MappedBytes()+drafter.MappedBytes()+d.AllocatedBytes)
 	p.Description.HasChatTemplate = hasTemplate
 	if m.Spec().Vectors != nil {
 		p.Draft = nil // a draft model of all models is not for this one
@@ -228,6 +238,9 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 			return withoutDraftModel(src, o, err)
 		}
 	}
+	if err := p.Check(); err != nil && p.DFlash != nil {
+		return withoutDraftModel(src, o, err)
+	}
 	if p.DraftTokens > 0 && p.Check() != nil { // decoding ahead is not worth a refusal
 		o.DraftTokens = 0
 		return New(src, o)
@@ -238,15 +251,21 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 // loadsDrafter reports whether the model is loaded with its block that drafts, if it has one. A
 // limited KV cache consists of rings, which the block cannot use.
 func (p *Plan) loadsDrafter() bool {
-	return p.DraftTokens > 0 && !p.NoDrafter && p.MaxKVTokens == 0 && p.Draft == nil
+	return p.DraftTokens > 0 && !p.NoDrafter && p.MaxKVTokens == 0 && p.Draft == nil &&
+		p.DFlash == nil
 }
 
-// Load builds the model that was planned. Errors are Problems.
-func (p *Plan) Load(w *checkpoint.Weights) (models.Model, error) {
+// Load builds the model that was planned, with the weights of the DFlash drafter if there is one.
+// Errors are Problems.
+func (p *Plan) Load(w, drafter *checkpoint.Weights) (models.Model, error) {
 	if p.Spec.Drafts {
 		return models.LoadDrafter(w)
 	}
-	return models.Load(w)
+	m, err := models.Load(w)
+	if err == nil {
+		err = p.addDFlash(m, drafter)
+	}
+	return m, err
 }
 
 // refusedShape recovers from the panic of an operator that does not support a shape, and stores it

@@ -61,8 +61,8 @@ var fieldTable = jsonbody.WithFormFields(formatInstead, []field{
 	{Name: "safety_identifier", Support: inert},
 	{Name: "seed", Support: works, Note: "as in chat completions"},
 	{Name: "service_tier", Support: inert},
-	{Name: "speculation", Support: works, Note: "Headroom's: `auto`, `off`, `lookup`, `mtp` or " +
-		"`draft`, within what the server allows"},
+	{Name: "speculation", Support: works, Note: "Headroom's: `auto`, `off`, `lookup`, `mtp`, " +
+		"`draft` or `dflash`, within what the server allows"},
 	{Name: "stop", Support: works, Note: "as in chat completions"},
 	{Name: "store", Support: works, Note: "`true` unless sent: the response is kept in memory. " +
 		"`false` also keeps the prompt off the disk"},

@@ -265,7 +265,7 @@ func TestErrors(t *testing.T) {
 		{withParams(`"max_output_tokens":0`), "max_output_tokens", "must be at least 1"},
 		{withParams(`"temperature":3`), "temperature", "between 0 and 2"},
 		{withParams(`"seed":"x"`), "seed", "expected an integer"},
-		{withParams(`"speculation":"x"`), "speculation", `"mtp" or "draft", got "x"`},
+		{withParams(`"speculation":"x"`), "speculation", `"draft" or "dflash", got "x"`},
 		{withParams(`"cache":"x"`), "cache", `expected "disk"`},
 		{withParams(`"truncation":"x"`), "truncation", `must be "auto" or "disabled"`},
 		{withParams(`"include":["message.output_text.logprobs"]`), "include", "not supported"},

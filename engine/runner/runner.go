@@ -138,6 +138,11 @@ func ScratchBytes(m models.Model, o Options) (total, largest int) {
 		r.tokens, r.rows = r.batch.Tokens, firstRows(n)
 		r.draft(make([]int32, n), []kernels.Span{{Rows: n, Pages: table}}, nil)
 	}
+	if r.spec.Block != nil {
+		n := min(o.LogitsRows, o.BatchRows)
+		r.tokens = r.batch.Tokens
+		r.draftBlocks(make([]int32, n), []kernels.Span{{Rows: n, Pages: table}}, firstRows(n))
+	}
 	return r.ops.PeakBytes(), r.ops.LargestBytes()
 }
 
@@ -216,11 +221,40 @@ func (r *Runner) draft(tokens []int32, spans []kernels.Span, from []int32) kerne
 	return r.model.Logits(r.ops, x, r.rows[:n])
 }
 
+// DraftBlocks runs the drafter over blocks, one for each span: a token and then masks. It returns
+// the logits [len(rows), VocabSize] of the given rows. They are valid until the next pass.
+func (r *Runner) DraftBlocks(tokens []int32, spans []kernels.Span, rows []int32) ([]float32,
+	error) {
+	if n := min(r.logitsRows, r.tokens.Rows); len(tokens) > n {
+		return nil, fmt.Errorf("runner: got blocks of %d tokens, the limit is %d", len(tokens), n)
+	}
+	defer r.ops.Release(r.ops.Mark())
+	out := r.draftBlocks(tokens, spans, rows)
+	if err := r.Sync(); err != nil {
+		return nil, err
+	}
+	return out.Float32s(), nil
+}
+
+func (r *Runner) draftBlocks(tokens []int32, spans []kernels.Span,
+	rows []int32) kernels.Tensor {
+	in := r.tokens.RowRange(0, len(tokens))
+	r.ops.Feed(in, tokens, kernels.Tensor{})
+	b := &r.batch // with its memory
+	b.Tokens, b.Spans, b.Rounds, b.Outputs = in, spans, nil, nil
+	r.ops.SetPrefill(spans)
+	x := r.model.(models.Drafter).Draft(r.ops, b, kernels.Tensor{}, r.layers)
+	return r.model.Logits(r.ops, x, rows)
+}
+
 // draftLayer returns the memory of the block that drafts.
 func (r *Runner) draftLayer() *cache.Layer { return &r.layers[len(r.layers)-1] }
 
 // Drafts reports whether the model has a block that drafts.
 func (r *Runner) Drafts() bool { return r.spec.Drafts }
+
+// Block describes the drafter of blocks of tokens; nil: there is none.
+func (r *Runner) Block() *models.Block { return r.spec.Block }
 
 // setHidden lists the hidden states of a pass, which a block that drafts reads.
 func (r *Runner) setHidden(spans []kernels.Span, rounds []batch.Round) {

@@ -64,8 +64,8 @@ func TestSpeculation(t *testing.T) {
 			{``, 200, "", `"accepted_prediction_tokens":5,"rejected_prediction_tokens":2}`},
 			{`,"speculation":"auto"`, 200, "auto", ""}, {`,"speculation":null`, 200, "", ""},
 			{`,"speculation":"off"`, 200, "off", ""}, {`,"speculation":"mtp"`, 200, "mtp", ""},
-			{`,"speculation":"on"`, 400, "", `\"mtp\" or \"draft\", got \"on\"`},
-			{`,"speculation":""`, 400, "", `\"draft\", got \"\"`},
+			{`,"speculation":"on"`, 400, "", `\"draft\" or \"dflash\", got \"on\"`},
+			{`,"speculation":""`, 400, "", `\"dflash\", got \"\"`},
 			{`,"speculation":true`, 400, "", `speculation: expected a string, got a boolean`},
 		} {
 			status, _, answer := post(t, s.URL+route.path, "{"+route.input+c.body+"}")

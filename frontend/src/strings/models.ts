@@ -196,9 +196,11 @@ export const modelOptionsForm = {
   speculateLookup: 'Only what was said before',
   speculateMTP: 'Only the model’s own drafts',
   speculateDraft: 'Only drafts of a draft model',
+  speculateDFlash: 'Only drafts of a DFlash drafter',
   speculateOff: 'Off',
   draftModel: 'Draft model',
-  draftModelHelp: 'A smaller model with the same vocabulary: its name or folder',
+  draftModelHelp:
+    'A smaller model with the same vocabulary, or a DFlash drafter: its name or folder',
   draftModelNone: 'None',
   pinned: 'Keep loaded',
   pinnedHelp: 'Neither idle time nor another model unloads it.',
