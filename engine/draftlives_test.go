@@ -129,6 +129,9 @@ func TestDraftLives(t *testing.T) {
 		{"granitemoehybrid", tinySource(t, "granitemoehybrid"),
 			engine.Options{KVBits: "(8, 4)", StateFormat: "int8"}},
 		{"granitemoehybrid with experts", tinySource(t, "granitemoehybrid_moe"), engine.Options{}},
+		{"glm4_moe_lite", tinySource(t, "glm4_moe_lite"), engine.Options{}},
+		{"deepseek_v3 with starts", tinySource(t, "deepseek_v3"),
+			engine.Options{KVStartTokens: 64}},
 	} {
 		if testing.Short() && c.name != "qwen3_5" { // under the race detector
 			continue
@@ -234,7 +237,7 @@ func draftLife(t *testing.T, seed uint64, src engine.Source, o engine.Options, f
 // apart from the measured times in their headers.
 func TestDraftsOnDisk(t *testing.T) {
 	for _, name := range []string{"qwen3", "qwen3_5_text", "gemma2", "lfm2",
-		"granitemoehybrid"} {
+		"granitemoehybrid", "deepseek_v3"} {
 		t.Run(name, func(t *testing.T) {
 			d := &drafter{r: rand.New(rand.NewPCG(1, 2)), depth: draft.MaxTokens, wrong: 0.3,
 				vocab: 200}

@@ -28,6 +28,7 @@ func testMetalDrafts(t *testing.T, device string) {
 	}{{"qwen3", tinySource(t, "qwen3"), false, false, false, 50},
 		{"lfm2", tinySource(t, "lfm2"), false, false, false, 40},
 		{"granitemoehybrid", tinySource(t, "granitemoehybrid"), false, false, false, 40},
+		{"deepseek_v3", tinySource(t, "deepseek_v3"), false, false, false, 40},
 		{"qwen3_5_text", mtpSource(t, "qwen3_5_text"), true, false, false, 50},
 		{"qwen3_5_text with a draft model", tinySource(t, "qwen3_5_text"), true, true, false, 50},
 		{"qwen3_5_text with a drafter", tinySource(t, "qwen3_5_text"), true, false, true, 50}} {

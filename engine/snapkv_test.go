@@ -46,7 +46,8 @@ func TestSnapKV(t *testing.T) {
 		{"qwen3", engine.Options{KVFormat: "q4_0"}},
 		{"qwen3", engine.Options{KVBits: "4", KVStartTokens: 256}}, {"gemma2", engine.Options{}},
 		{"gemma3_text", engine.Options{}}, {"gemma4_text", engine.Options{}},
-		{"gpt_oss", engine.Options{}},
+		{"gpt_oss", engine.Options{}}, {"deepseek_v3", engine.Options{}},
+		{"glm4_moe_lite", engine.Options{KVFormat: "f16"}},
 	} {
 		t.Run(fmt.Sprintf("%s %+v", c.name, c.o.KVFormat+c.o.KVBits), func(t *testing.T) {
 			src, o := tinySource(t, c.name), c.o

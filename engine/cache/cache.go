@@ -20,6 +20,9 @@ const PageTokens = 32
 type LayerSpec struct {
 	// KVHeads and HeadDim are the dimensions of an attention layer's keys and values.
 	KVHeads, HeadDim int
+	// ValueDim is that of a layer with one head whose values are the first ValueDim elements of the
+	// keys, which are then all it stores (multi-head latent attention). 0: values are stored.
+	ValueDim int
 	// Window is the number of positions that a row of an attention layer attends to, including its
 	// own position. The first SinkTokens of the sequence come in addition. 0 means all positions. A
 	// layer with a window has its keys and values in a ring (ring.go), not in pages of the pool.
@@ -54,6 +57,8 @@ type Layer struct {
 // Buffers returns the buffers of the layer, each of which a kernel accesses as a whole.
 func (l *Layer) Buffers() []*kernels.Buffer {
 	switch {
+	case l.KV != nil && l.KV.V == nil:
+		return []*kernels.Buffer{l.KV.K}
 	case l.KV != nil:
 		return []*kernels.Buffer{l.KV.K, l.KV.V}
 	case !l.State.IsNone():
@@ -68,7 +73,11 @@ func (l *Layer) Buffers() []*kernels.Buffer {
 // of an attention layer take at most the given number of bytes each.
 func (l *Layer) PagesWithin(bytes int) int {
 	pages := func(offset, pageBytes int) int { return (bytes - offset) / pageBytes }
-	return min(pages(l.KV.KPages(false)), pages(l.KV.VPages(false))) - l.KV.Start.Pages
+	most := pages(l.KV.KPages(false))
+	if l.KV.V != nil {
+		most = min(most, pages(l.KV.VPages(false)))
+	}
+	return most - l.KV.Start.Pages
 }
 
 // Options are the formats and sizes of the memory.
@@ -102,11 +111,9 @@ func New(d kernels.Device, specs []LayerSpec, o Options) []Layer {
 				at, rings = len(rings), append(rings, newRing(s, o))
 			}
 			layers[i].Ring = rings[at]
-			layers[i].KV = attention.NewCache(d, formats[i].K, formats[i].V, s.KVHeads, s.HeadDim,
-				PageTokens, o.Slots*rings[at].SlotPages, attention.Start{})
+			layers[i].KV = s.newKV(d, formats[i], o.Slots*rings[at].SlotPages, attention.Start{})
 		case s.KVHeads > 0:
-			layers[i].KV = attention.NewCache(d, formats[i].K, formats[i].V, s.KVHeads, s.HeadDim,
-				PageTokens, o.Pages, start)
+			layers[i].KV = s.newKV(d, formats[i], o.Pages, start)
 		case s.Recurrent():
 			layers[i].Conv, layers[i].State = o.State.tensors(d, s, o.Slots)
 		}
@@ -120,9 +127,22 @@ func New(d kernels.Device, specs []LayerSpec, o Options) []Layer {
 	return layers
 }
 
+// newKV allocates the pages of an attention layer.
+func (s LayerSpec) newKV(d kernels.Device, f LayerFormat, pages int,
+	start attention.Start) *attention.Cache {
+	if s.ValueDim > 0 {
+		return attention.NewLatentCache(d, f.K, s.HeadDim, s.ValueDim, PageTokens, pages, start)
+	}
+	return attention.NewCache(d, f.K, f.V, s.KVHeads, s.HeadDim, PageTokens, pages, start)
+}
+
 // pageBytes returns the bytes of one page of an attention layer.
 func (s LayerSpec) pageBytes(f LayerFormat) int64 {
-	return PageTokens * int64(s.KVHeads) * int64(f.K.RowBytes(s.HeadDim)+f.V.RowBytes(s.HeadDim))
+	row := f.K.RowBytes(s.HeadDim)
+	if s.ValueDim == 0 {
+		row += f.V.RowBytes(s.HeadDim)
+	}
+	return PageTokens * int64(s.KVHeads) * int64(row)
 }
 
 // PageBytes returns the bytes of one page, other than a start page, summed over all layers.

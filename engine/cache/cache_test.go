@@ -118,3 +118,41 @@ func TestStartAllocatesWhatThePlanSays(t *testing.T) {
 			rest[0].PieceBytes)
 	}
 }
+
+// TestLatentsAreStoredOnce has the layers of GLM-4.7-Flash. A token takes 576 elements of 2 bytes
+// in each, or in 8 bits with groups of 64, 576 + 9*4 = 612 bytes, and no page of values.
+func TestLatentsAreStoredOnce(t *testing.T) {
+	const layers, pages = 47, 5
+	specs := make([]LayerSpec, layers)
+	for i := range specs {
+		specs[i] = LayerSpec{KVHeads: 1, HeadDim: 576, ValueDim: 512}
+	}
+	for _, c := range []struct {
+		format Format
+		bytes  int64
+		words  string
+	}{
+		{Plain(kernels.F16), layers * 1152, "latent f16"},
+		{Affine(), layers * 612, "latent 8-bit g64"},
+	} {
+		if got := PageBytes(specs, c.format); got != c.bytes*PageTokens {
+			t.Errorf("%s: a page of %d bytes, expected %d", c.words, got, c.bytes*PageTokens)
+		}
+		if got := c.format.Describe(specs); got != c.words {
+			t.Errorf("got the words %q, expected %q", got, c.words)
+		}
+		d := &counting{DryRun: kernels.NewDryRun()}
+		memory := New(d, specs, Options{Format: c.format, Pages: pages})
+		if want := pages * PageTokens * c.bytes; d.bytes != want {
+			t.Errorf("%s: allocated %d bytes, expected %d", c.words, d.bytes, want)
+		}
+		regions := PageRegions(memory, false)
+		if len(regions) != layers || regions[0].Name != "layers.0.latent_512" ||
+			int64(regions[0].PieceBytes) != PageTokens*c.bytes/layers {
+			t.Errorf("%s: %d regions, the first %+v", c.words, len(regions), regions[0])
+		}
+		if got := memory[0].PagesWithin(regions[0].PieceBytes * 3); got != 3 {
+			t.Errorf("%s: %d pages in the memory of 3", c.words, got)
+		}
+	}
+}

@@ -166,7 +166,8 @@ func (f Format) Start(specs []LayerSpec) int {
 	return 0
 }
 
-// LayerFormat is the format of one attention layer.
+// LayerFormat is the format of one attention layer. V is the zero value if the layer has no V, so
+// that its values are stored as its keys are.
 type LayerFormat struct{ K, V attention.Format }
 
 // Layers returns the format of each layer of specs. It is the zero value for layers without keys.
@@ -180,17 +181,21 @@ func (f Format) Layers(specs []LayerSpec) []LayerFormat {
 	type kind struct {
 		boundary bool
 		headDim  int
+		latent   bool
 	}
 	known := map[kind]LayerFormat{} // most layers are alike
 	for i, s := range specs {
 		if s.KVHeads == 0 {
 			continue
 		}
-		k := kind{!s.Drafts && min(at, total-1-at) < f.BoundaryLayers, s.HeadDim}
+		k := kind{!s.Drafts && min(at, total-1-at) < f.BoundaryLayers, s.HeadDim,
+			s.ValueDim > 0}
 		format, ok := known[k]
 		if !ok {
-			format = LayerFormat{f.side(f.K, k.boundary, k.headDim),
-				f.side(f.V, k.boundary, k.headDim)}
+			format.K = f.side(f.K, k.boundary, k.headDim)
+			if !k.latent {
+				format.V = f.side(f.V, k.boundary, k.headDim)
+			}
 			known[k] = format
 		}
 		layers[i] = format
@@ -218,9 +223,10 @@ func (f Format) side(s attention.Format, boundary bool, headDim int) attention.F
 // layers K8 V8, first 512 tokens f16".
 func (f Format) Describe(specs []LayerSpec) string {
 	var kv []LayerFormat
+	latent := false // the layers of a model are all so, or none is
 	for i, l := range f.Layers(specs) {
 		if specs[i].KVHeads > 0 {
-			kv = append(kv, l)
+			kv, latent = append(kv, l), specs[i].ValueDim > 0
 		}
 	}
 	if len(kv) == 0 {
@@ -231,13 +237,18 @@ func (f Format) Describe(specs []LayerSpec) string {
 	if inner.K == inner.V && inner.K.Kind != attention.Affine {
 		words = inner.K.String()
 	}
+	if latent {
+		words = "latent " + inner.K.String()
+	}
 	if outer != inner {
 		ends := "first and last layer"
 		if f.BoundaryLayers > 1 {
 			ends = fmt.Sprintf("first and last %d layers", f.BoundaryLayers)
 		}
-		words += fmt.Sprintf(", %s %s %s", ends, short("K", outer.K, false),
-			short("V", outer.V, false))
+		words += fmt.Sprintf(", %s %s", ends, short("K", outer.K, false))
+		if !latent {
+			words += " " + short("V", outer.V, false)
+		}
 	}
 	if start := f.Start(specs); start > 0 {
 		words += fmt.Sprintf(", first %d tokens f16", start)

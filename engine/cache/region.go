@@ -89,14 +89,23 @@ func PageRegions(layers []Layer, start bool) (regions []Region) {
 			name += fmt.Sprintf(".start_%d", l.KV.Start.Tokens)
 		}
 		k, kBytes := l.KV.KPages(start)
-		v, vBytes := l.KV.VPages(start)
-		regions = append(regions,
-			Region{Name: name + ".k", Buffer: l.KV.K, Offset: k, PieceBytes: kBytes,
-				clear: clearPage(l.KV, true, start)},
-			Region{Name: name + ".v", Buffer: l.KV.V, Offset: v, PieceBytes: vBytes,
-				clear: clearPage(l.KV, false, start)})
+		regions = append(regions, Region{Name: name + keysOf(l.KV), Buffer: l.KV.K, Offset: k,
+			PieceBytes: kBytes, clear: clearPage(l.KV, true, start)})
+		if v, vBytes := l.KV.VPages(start); l.KV.V != nil {
+			regions = append(regions, Region{Name: name + ".v", Buffer: l.KV.V, Offset: v,
+				PieceBytes: vBytes, clear: clearPage(l.KV, false, start)})
+		}
 	}
 	return regions
+}
+
+// keysOf returns the end of the name of a layer's keys. Keys that begin with the values have
+// another name, because they cannot stand for other keys.
+func keysOf(c *attention.Cache) string {
+	if c.ValueDim > 0 {
+		return fmt.Sprintf(".latent_%d", c.ValueDim)
+	}
+	return ".k"
 }
 
 func clearPage(c *attention.Cache, keys, start bool) func(page []byte, from, to int) {
@@ -110,13 +119,14 @@ func SlotRegions(layers []Layer) (regions []Region) {
 			// The name contains the window, because a different window gives different keys and
 			// values.
 			name := fmt.Sprintf("layers.%d.ring_%d_%d", i, r.SinkTokens, r.Window)
-			regions = append(regions,
-				Region{Name: name + ".k", Buffer: l.KV.K,
-					PieceBytes: r.SlotPages * l.KV.KPageBytes(), ring: r,
-					clear: clearPage(l.KV, true, false)},
-				Region{Name: name + ".v", Buffer: l.KV.V,
+			regions = append(regions, Region{Name: name + keysOf(l.KV), Buffer: l.KV.K,
+				PieceBytes: r.SlotPages * l.KV.KPageBytes(), ring: r,
+				clear: clearPage(l.KV, true, false)})
+			if l.KV.V != nil {
+				regions = append(regions, Region{Name: name + ".v", Buffer: l.KV.V,
 					PieceBytes: r.SlotPages * l.KV.VPageBytes(), ring: r,
 					clear: clearPage(l.KV, false, false)})
+			}
 		}
 		if !l.Conv.IsNone() {
 			regions = append(regions, rows(fmt.Sprintf("layers.%d.conv", i), l.Conv))

@@ -311,16 +311,28 @@ func (r *RopeParameters) yarn(f []float64) bool {
 }
 
 func (r *RopeParameters) yarnAttention() float64 {
-	mscale := func(m float64) float64 {
-		if r.Factor <= 1 {
-			return 1
-		}
-		return 0.1*m*math.Log(r.Factor) + 1
-	}
 	if r.MScale != 0 && r.MScaleAllDim != 0 {
-		return mscale(r.MScale) / mscale(r.MScaleAllDim)
+		return r.magnitude(r.MScale) / r.magnitude(r.MScaleAllDim)
 	}
-	return mscale(1)
+	return r.magnitude(1)
+}
+
+// magnitude returns the factor by which YaRN multiplies a vector whose share of it is m.
+func (r *RopeParameters) magnitude(m float64) float64 {
+	if r.Factor <= 1 {
+		return 1
+	}
+	return 0.1*m*math.Log(r.Factor) + 1
+}
+
+// Scores returns the factor of the scores of DeepSeek's attention, of which a part of each query
+// and key is not rotated. It is 1 unless the type is yarn.
+func (r RopeParameters) Scores() float64 {
+	if r.Type != "yarn" {
+		return 1
+	}
+	m := r.magnitude(r.MScaleAllDim)
+	return m * m
 }
 
 // longRope divides each frequency by a factor of its own: a long factor if the model's context is

@@ -65,3 +65,38 @@ func transposeRows(to, from kernels.Tensor) {
 		}
 	}
 }
+
+// Absorbed loads the matrix name.weight of shape [heads*(n+m), k], which computes n+m values of
+// each head, for the absorbed form of latent attention. keys has the transpose of the first n rows
+// of each head, [heads, k, n], and values the last m rows, [heads, m, k]. Both are copies. Packed
+// values stay packed. Packed keys become float32, because their groups are along k.
+func (s Scope) Absorbed(name string, heads, n, m, k int) (keys, values *kernels.Weight) {
+	w := s.View(name, heads*(n+m), k)
+	values = s.Pick(w, heads*m, func(i int) int { return i/m*(n+m) + n + i%m })
+	keys = &kernels.Weight{Experts: heads, N: k, K: n}
+	if s.w.err != nil {
+		return keys, values
+	}
+	values.Experts, values.N = heads, m
+	dtype := w.Data.DType
+	if w.Bits > 0 {
+		dtype = kernels.F32
+	}
+	keys.Data = kernels.NewTensor(s.w.Device, dtype, heads*k, n)
+	for h := 0; h < heads && keys.Data.Buffer.Bytes != nil; h++ {
+		transpose(keys.Data.RowRange(h*k, (h+1)*k), s.plainRows(w, h*(n+m), n), 1)
+	}
+	return keys, values
+}
+
+// plainRows returns n rows of w, as float32 if they are packed.
+func (s Scope) plainRows(w *kernels.Weight, from, n int) kernels.Tensor {
+	if w.Bits == 0 {
+		return w.Data.RowRange(from, from+n)
+	}
+	rows := kernels.FromFloat32s(kernels.NewReference(), n, w.K, make([]float32, n*w.K))
+	for i := range n {
+		w.DequantizeRow(rows.Row(i), from+i)
+	}
+	return rows
+}

@@ -16,8 +16,8 @@ import (
 	"headroom/kernels"
 )
 
-// mixer is the part of a layer that mixes tokens: an nn.Attention, an nn.GatedDeltaNet, an
-// nn.Mamba2 or an nn.ShortConv.
+// mixer is the part of a layer that mixes tokens: an nn.Attention, an nn.LatentAttention, an
+// nn.GatedDeltaNet, an nn.Mamba2 or an nn.ShortConv.
 type mixer interface {
 	Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor, memory cache.Layer) kernels.Tensor
 }

@@ -282,6 +282,37 @@ func (f folder) lfm2MLX() folder {
 	return out.rename(projectionNames.Replace)
 }
 
+// latentMLX returns f in the layout to which mlx-lm converts multi-head latent attention: experts
+// are stacked, and kv_b_proj is divided into embed_q, which is transposed, and unembed_out. The
+// sizes are those of testdata/tiny_hf.py.
+func (f folder) latentMLX() folder {
+	const heads, keys, values = 2, 48, 32
+	out := f.stacked()
+	for name, x := range f.tensors {
+		module, ok := strings.CutSuffix(name, "kv_b_proj.weight")
+		if !ok {
+			continue
+		}
+		delete(out.tensors, name)
+		rank := x.Shape[1]
+		embed, unembed := x, x
+		embed.Shape, embed.Data = []int{heads, rank, keys}, nil
+		unembed.Shape, unembed.Data = []int{heads, values, rank}, nil
+		for h := range heads {
+			rows := x.Data[h*(keys+values)*rank*2:]
+			for c := range rank {
+				for k := range keys {
+					embed.Data = append(embed.Data, rows[(k*rank+c)*2:][:2]...)
+				}
+			}
+			unembed.Data = append(unembed.Data, rows[keys*rank*2:][:values*rank*2]...)
+		}
+		out.put(module+"embed_q.weight", embed)
+		out.put(module+"unembed_out.weight", unembed)
+	}
+	return out
+}
+
 // granite4MLX returns f in the layout to which mlx-lm converts Granite 4: convolutions are
 // [C, taps, 1], and the fused projections are separate, except those of an MLP beside experts.
 func (f folder) granite4MLX() folder {
@@ -366,6 +397,8 @@ func (f folder) converted() folder {
 		return f.mlx()
 	case f.has("conv.conv.weight"):
 		return f.lfm2MLX()
+	case f.has("kv_b_proj.weight"):
+		return f.latentMLX()
 	case f.has("experts.gate_up_proj_bias"):
 		return f.separated()
 	}
@@ -395,7 +428,8 @@ func (f folder) layouts() map[string]folder {
 // TestLayouts compares the layouts of all architectures that have several.
 func TestLayouts(t *testing.T) {
 	d := cpuDevice(t, 2)
-	for _, name := range append(slices.Clone(architectures), "granitemoehybrid_moe") {
+	for _, name := range append(slices.Clone(architectures), "granitemoehybrid_moe",
+		"deepseek_v3_original", "glm4_moe_lite_original") {
 		original := readTiny(t, name)
 		want := original.logits(t, d)
 		for layout, f := range original.layouts() {

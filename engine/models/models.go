@@ -42,15 +42,20 @@ type Spec struct {
 // registry maps values of model_type in config.json to functions that load such a model. The
 // functions need not check w.Err, because Load does.
 var registry = map[string]func(w *checkpoint.Weights) (Model, error){
+	"deepseek_v2":       loadDeepseekV2,
+	"deepseek_v3":       loadDeepseekV3,
 	"gemma2":            loadGemma2,
 	"gemma3":            loadGemma3,
 	"gemma3_text":       loadGemma3,
 	"gemma4":            loadGemma4,
 	"gemma4_text":       loadGemma4,
 	"gemma4_unified":    loadGemma4,
+	"glm4_moe":          loadGLM4MoE,
+	"glm4_moe_lite":     loadGLM4MoELite,
 	"gpt_oss":           loadGPTOSS,
 	"granite":           loadGranite,
 	"granitemoehybrid":  loadGraniteHybrid,
+	"kimi_k2":           loadDeepseekV3,
 	"lfm2":              loadLFM2,
 	"lfm2_moe":          loadLFM2,
 	"llama":             loadLlama,

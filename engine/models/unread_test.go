@@ -53,7 +53,7 @@ func TestUnknownTensors(t *testing.T) {
 			norm = root + "embedding_norm"
 		}
 		unknown := []string{root + "layers.0.extra_norm.weight",
-			root + "layers.2.self_attn.gate.bias", root + "layers.1.mlp.alpha", norm + ".bias",
+			root + "layers.1.self_attn.gate.bias", root + "layers.1.mlp.alpha", norm + ".bias",
 			root + "embed_tokens.bias", root + "embed_layernorm.weight",
 			root + "embed_positions.weight", "lm_head.bias"}
 		for _, extra := range unknown {

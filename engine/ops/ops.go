@@ -405,6 +405,17 @@ func (c *Context) Experts2(x, ids kernels.Tensor, w1, w2 *kernels.Weight) (_, _ 
 	return out[0], out[1]
 }
 
+// HeadsTo writes the product of each head of x [M*heads, K] with its own matrix of w, a stack of
+// heads matrices [N, K], to out [M*heads, N]. Both may be views. ids is I32 [1, heads]: 0, 1, 2
+// and so on.
+func (c *Context) HeadsTo(out, x, ids kernels.Tensor, w *kernels.Weight) {
+	op := &c.ops.experts
+	op.parts[0] = matmul.Part{W: w, Out: out}
+	op.Experts = matmul.Experts{X: x, IDs: ids.Repeat(x.Rows / w.Experts), Parts: op.parts[:1],
+		Prefill: c.prefill}
+	c.Device.Run(&op.Experts)
+}
+
 func (c *Context) experts(x, ids kernels.Tensor, weights []*kernels.Weight, out []kernels.Tensor) {
 	op := &c.ops.experts
 	for i, w := range weights {
@@ -435,13 +446,18 @@ func (c *Context) gateUp(x, ids kernels.Tensor, rows int, gate, up *kernels.Weig
 	return out
 }
 
+// MaxExpertGroups is the largest Groups of a Routing.
+const MaxExpertGroups = moe.MaxGroups
+
 // Routing says how a mixture chooses TopK experts and weighs them. The zero value of the rest has
 // the probabilities of a softmax as weights.
 type Routing struct {
 	TopK      int
 	Sigmoid   bool           // the weights are sigmoids
 	Bias      kernels.Tensor // [1, E], added to sigmoids for the choice alone, or none
-	Normalize bool           // the weights of a row are divided by their sum plus Epsilon
+	Groups    int            // of experts, of which only the best TopGroups count; 0: none
+	TopGroups int
+	Normalize bool // the weights of a row are divided by their sum plus Epsilon
 	Epsilon   float32
 	Scale     kernels.Tensor // [1, E], a factor for the weight of each expert, or none
 }
@@ -451,7 +467,8 @@ type Routing struct {
 func (c *Context) Route(logits kernels.Tensor, r Routing) (ids, weights kernels.Tensor) {
 	ids, weights = c.Temp(kernels.I32, logits.Rows, r.TopK), c.f32(logits.Rows, r.TopK)
 	run(c, &c.ops.route, moe.Route{Logits: logits, K: r.TopK, Sigmoid: r.Sigmoid, Bias: r.Bias,
-		Normalize: r.Normalize, Epsilon: r.Epsilon, Scale: r.Scale, IDs: ids, Weights: weights})
+		Groups: r.Groups, TopGroups: r.TopGroups, Normalize: r.Normalize, Epsilon: r.Epsilon,
+		Scale: r.Scale, IDs: ids, Weights: weights})
 	return ids, weights
 }
 
@@ -489,6 +506,8 @@ type Rope struct {
 	InvFreq kernels.Tensor // [1, rotary dims / 2], or none
 	Scale   float32        // multiplies cosine and sine (YaRN, LongRoPE); 0 means 1
 	Pos     PosScale       // multiplies the rotated rows
+	// Interleaved says that dimensions 2i and 2i+1 are a pair; see rope.NormRope.
+	Interleaved bool
 }
 
 // PosScale is a factor that depends on the position: Factors[i] from position i*Step on, the last
@@ -513,28 +532,41 @@ func (c *Context) NormRope(x, weight kernels.Tensor, r Rope, spans []kernels.Spa
 	out := c.f32(x.Rows, x.Cols)
 	run(c, &c.ops.normRope, rope.NormRope{X: x, Weight: weight, InvFreq: r.InvFreq, Out: out,
 		Spans: spans, Heads: heads, Eps: eps, Scale: r.Scale, PosScale: r.Pos.Factors,
-		PosStep: r.Pos.Step})
+		PosStep: r.Pos.Step, Interleaved: r.Interleaved})
 	return out
+}
+
+// RopeTo writes the rotary position embedding of each head of x [M*heads, D] to out. Both may be
+// views. They are different tensors if r is interleaved.
+func (c *Context) RopeTo(out, x kernels.Tensor, r Rope, spans []kernels.Span, heads int) {
+	run(c, &c.ops.normRope, rope.NormRope{X: x, InvFreq: r.InvFreq, Out: out, Spans: spans,
+		Heads: heads, Scale: r.Scale, PosScale: r.Pos.Factors, PosStep: r.Pos.Step,
+		Interleaved: r.Interleaved})
 }
 
 // Attention writes k and v [M, KVH*D] to the cache, unless they are zero tensors, and returns the
 // attention [M, H*D] of q [M, H*D] over it. Each row sees the last window positions, including its
 // own position, and the first sinkTokens positions. If window is 0, it sees all positions up to its
 // own. cap limits the scores (attention.Attention), unless it is 0. sinks [1, H] has a logit per
-// head that only the denominator of the softmax counts, or is the zero tensor.
+// head that only the denominator of the softmax counts, or is the zero tensor. If the values are
+// part of the keys, v is the zero tensor, and the result is [M, H*ValueDim].
 func (c *Context) Attention(q, k, v kernels.Tensor, cache *attention.Cache, spans []kernels.Span,
 	scale, cap float32, sinks kernels.Tensor, window, sinkTokens int) kernels.Tensor {
 	if !k.IsNone() {
 		c.Append(k, v, cache, spans)
 	}
-	out := c.f32(q.Rows, q.Cols)
+	cols := q.Cols
+	if cache.ValueDim > 0 {
+		cols = q.Cols / cache.HeadDim * cache.ValueDim
+	}
+	out := c.f32(q.Rows, cols)
 	run(c, &c.ops.attention,
 		attention.Attention{Q: q, Out: out, Cache: cache, Spans: spans, Scale: scale, Cap: cap,
 			Sinks: sinks, Window: window, SinkTokens: sinkTokens})
 	return out
 }
 
-// Append writes k and v [M, KVH*D] to the cache.
+// Append writes k and v [M, KVH*D] to the cache. v is the zero tensor if the cache has no V.
 func (c *Context) Append(k, v kernels.Tensor, cache *attention.Cache, spans []kernels.Span) {
 	run(c, &c.ops.append, attention.Append{K: k, V: v, Cache: cache, Spans: spans})
 }
@@ -567,7 +599,9 @@ func (c *Context) FullAttention(q, k, v kernels.Tensor, cache *attention.Cache,
 func (c *Context) CopyPages(cache *attention.Cache, from, to, pages int) {
 	k, v := cache.KPageBytes(), cache.VPageBytes()
 	c.Copy(cache.K, from*k, to*k, pages*k)
-	c.Copy(cache.V, from*v, to*v, pages*v)
+	if cache.V != nil {
+		c.Copy(cache.V, from*v, to*v, pages*v)
+	}
 }
 
 // Copy copies b[from:from+bytes] to b[to:to+bytes].

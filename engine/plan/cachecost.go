@@ -106,11 +106,14 @@ func layerCost(s cache.LayerSpec, f cache.LayerFormat, state cache.StateFormat,
 		cost.BytesPerToken = cache.PageBytes(layer, format) / cache.PageTokens
 		cost.BytesPerSequence = cache.RingBytes(layer, format, span)
 		cost.Kind = fmt.Sprintf("attention, %d heads of %d", s.KVHeads, s.HeadDim)
+		if s.ValueDim > 0 {
+			cost.Kind = fmt.Sprintf("latent attention, vectors of %d", s.HeadDim)
+		}
 		if s.Window > 0 {
 			cost.Kind += fmt.Sprintf(", last %d tokens", s.Window)
 		}
 		cost.Format = f.K.String()
-		if f.K != f.V {
+		if f.K != f.V && s.ValueDim == 0 {
 			cost.Format += " and " + f.V.String()
 		}
 	case s.Recurrent():

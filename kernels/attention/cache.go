@@ -18,12 +18,16 @@ import (
 // positions. A page of plain V is [KVHeads, PageTokens, HeadDim], so that a vector holds 16
 // dimensions. Quantized pages consist of strips of 16 positions (quantized.go) with the same axes
 // along the vector. Code outside this package must not depend on the layout.
+//
+// With a ValueDim the values are the first ValueDim elements of the keys (multi-head latent
+// attention, DeepSeek-AI 2024, "DeepSeek-V2"). Then there is no V.
 type Cache struct {
 	K, V             *kernels.Buffer
 	KFormat, VFormat Format // of the positions from Start.Tokens on
 	Start            Start
 	KVHeads          int
-	HeadDim          int // a multiple of 16 and of the group sizes of both formats
+	HeadDim          int // of keys: a multiple of 16 and of the group sizes of both formats
+	ValueDim         int // a multiple of 16 below HeadDim; 0: values are stored, with HeadDim
 	PageTokens       int // a multiple of 16
 }
 
@@ -44,17 +48,40 @@ const StartStep = segmentTokens
 // Format.Check accepts headDim for k and v.
 func NewCache(d kernels.Device, k, v Format, kvHeads, headDim, pageTokens, pages int,
 	start Start) *Cache {
-	c := &Cache{KFormat: k, VFormat: v, Start: start, KVHeads: kvHeads, HeadDim: headDim,
-		PageTokens: pageTokens}
-	for _, f := range []Format{k, v} {
-		if err := f.Check(headDim); err != nil {
+	return newCache(d, pages, Cache{KFormat: k, VFormat: v, Start: start, KVHeads: kvHeads,
+		HeadDim: headDim, PageTokens: pageTokens})
+}
+
+// NewLatentCache is NewCache for keys of one head whose first valueDim elements are the values.
+func NewLatentCache(d kernels.Device, f Format, headDim, valueDim, pageTokens, pages int,
+	start Start) *Cache {
+	return newCache(d, pages, Cache{KFormat: f, Start: start, KVHeads: 1, HeadDim: headDim,
+		ValueDim: valueDim, PageTokens: pageTokens})
+}
+
+func newCache(d kernels.Device, pages int, c Cache) *Cache {
+	for _, f := range []Format{c.KFormat, c.VFormat} {
+		if err := f.Check(c.HeadDim); err != nil {
 			panic("attention: NewCache: " + err.Error())
 		}
 	}
 	bytes := func(offset, pageBytes int) int { return offset + pages*pageBytes }
 	c.K = d.NewBuffer(bytes(c.KPages(false)))
-	c.V = d.NewBuffer(bytes(c.VPages(false)))
-	return c
+	if !c.latent() {
+		c.V = d.NewBuffer(bytes(c.VPages(false)))
+	}
+	return &c
+}
+
+// latent reports whether the values are part of the keys.
+func (c *Cache) latent() bool { return c.ValueDim > 0 }
+
+// valueDim returns the dimension of the values.
+func (c *Cache) valueDim() int {
+	if c.latent() {
+		return c.ValueDim
+	}
+	return c.HeadDim
 }
 
 // AtStart returns the format of the positions in a Start: float16 if f is quantized, otherwise f.
@@ -69,8 +96,13 @@ func (f Format) AtStart() Format {
 // i*pageBytes of K. Both are in bytes. start selects the pages of the Start or all other pages.
 func (c *Cache) KPages(start bool) (offset, pageBytes int) { return c.pagesOf(c.KFormat, start) }
 
-// VPages is KPages for V.
-func (c *Cache) VPages(start bool) (offset, pageBytes int) { return c.pagesOf(c.VFormat, start) }
+// VPages is KPages for V. Both are 0 if there is no V.
+func (c *Cache) VPages(start bool) (offset, pageBytes int) {
+	if c.latent() {
+		return 0, 0
+	}
+	return c.pagesOf(c.VFormat, start)
+}
 
 func (c *Cache) pagesOf(f Format, start bool) (offset, pageBytes int) {
 	rows := c.KVHeads * c.PageTokens
@@ -84,15 +116,22 @@ func (c *Cache) pagesOf(f Format, start bool) (offset, pageBytes int) {
 // KPageBytes returns the size of one page of K after the Start.
 func (c *Cache) KPageBytes() int { return c.KVHeads * c.PageTokens * c.KFormat.RowBytes(c.HeadDim) }
 
-// VPageBytes returns the size of one page of V after the Start.
-func (c *Cache) VPageBytes() int { return c.KVHeads * c.PageTokens * c.VFormat.RowBytes(c.HeadDim) }
+// VPageBytes returns the size of one page of V after the Start, 0 if there is no V.
+func (c *Cache) VPageBytes() int {
+	_, bytes := c.VPages(false)
+	return bytes
+}
 
 // bytesOf returns the size of K and V of a sequence's first positions, for all heads. tokens is the
 // number of these positions.
 func (c *Cache) bytesOf(tokens int) int64 {
 	early := min(tokens, c.Start.Tokens)
 	of := func(k, v Format) int64 {
-		return int64(c.KVHeads) * int64(k.RowBytes(c.HeadDim)+v.RowBytes(c.HeadDim))
+		bytes := k.RowBytes(c.HeadDim)
+		if !c.latent() {
+			bytes += v.RowBytes(c.HeadDim)
+		}
+		return int64(c.KVHeads) * int64(bytes)
 	}
 	return int64(early)*of(c.KFormat.AtStart(), c.VFormat.AtStart()) +
 		int64(tokens-early)*of(c.KFormat, c.VFormat)
@@ -101,8 +140,11 @@ func (c *Cache) bytesOf(tokens int) int64 {
 // Pages returns the number of pages, including those of the Start.
 func (c *Cache) Pages() int {
 	k, kBytes := c.KPages(false)
-	v, vBytes := c.VPages(false)
-	return min((c.K.Size-k)/kBytes, (c.V.Size-v)/vBytes)
+	pages := (c.K.Size - k) / kBytes
+	if v, vBytes := c.VPages(false); vBytes > 0 {
+		pages = min(pages, (c.V.Size-v)/vBytes)
+	}
+	return pages
 }
 
 // Clear zeroes the positions [from, to) of a page, which is the content of one page of K if keys is
@@ -128,7 +170,7 @@ func (c *Cache) Clear(page []byte, keys, start bool, from, to int) {
 }
 
 func (c *Cache) check() error {
-	if c == nil || c.K == nil || c.V == nil {
+	if c == nil || c.K == nil || (c.V == nil) != c.latent() {
 		return fmt.Errorf("cache: got none, expected one from NewCache")
 	}
 	if c.KVHeads < 1 || c.HeadDim < 16 || c.HeadDim%16 != 0 || c.PageTokens < 16 ||
@@ -137,6 +179,11 @@ func (c *Cache) check() error {
 			"cache: got %d heads of %d dimensions in pages of %d tokens, expected at least one "+
 				"head, and multiples of 16 for dimensions and tokens",
 			c.KVHeads, c.HeadDim, c.PageTokens)
+	}
+	if c.latent() && (c.KVHeads != 1 || c.ValueDim%16 != 0 || c.ValueDim >= c.HeadDim) {
+		return fmt.Errorf("cache: got values that are the first %d of %d elements of %d heads, "+
+			"expected one head, and a multiple of 16 below its dimension", c.ValueDim, c.HeadDim,
+			c.KVHeads)
 	}
 	if s := c.Start; s.Tokens < 0 || s.Tokens%segmentTokens != 0 || s.Tokens%c.PageTokens != 0 ||
 		s.Pages < 0 || s.Tokens == 0 && s.Pages > 0 {
@@ -197,8 +244,13 @@ type rows struct {
 // keys returns the rows of K that hold position pos.
 func (c *Cache) keys(pos int) rows { return c.rowsAt(pos, c.K, c.KFormat, true) }
 
-// values returns the rows of V that hold position pos.
-func (c *Cache) values(pos int) rows { return c.rowsAt(pos, c.V, c.VFormat, false) }
+// values returns the rows of V, or of K if they begin with the values, that hold position pos.
+func (c *Cache) values(pos int) rows {
+	if c.latent() {
+		return c.keys(pos)
+	}
+	return c.rowsAt(pos, c.V, c.VFormat, false)
+}
 
 func (c *Cache) rowsAt(pos int, b *kernels.Buffer, f Format, keys bool) rows {
 	start := pos < c.Start.Tokens

@@ -24,9 +24,13 @@ type shape struct {
 	sinks                bool     // with sink logits (Attention.Sinks)
 	spans                [][3]int // position, rows, prefill rows
 	timed                bool     // also a benchmark
+	valueDim             int      // Cache.ValueDim
 }
 
 func (s shape) name() string {
+	if s.valueDim > 0 {
+		s.v = s.k // for the name
+	}
 	name := fmt.Sprintf("paged_attention_%s_h%d_kvh%d_d%d_p%d", formatNames(s.k, s.v), s.heads,
 		s.kvHeads, s.d, s.p)
 	if s.window > 0 {
@@ -47,6 +51,9 @@ func (s shape) name() string {
 	if s.sinks {
 		name += "_sinks"
 	}
+	if s.valueDim > 0 {
+		name += fmt.Sprintf("_latent%d", s.valueDim)
+	}
 	for _, x := range s.spans {
 		name += fmt.Sprintf("_pos%dm%d", x[0], x[1])
 		if x[2] > 0 {
@@ -65,15 +72,35 @@ func (s shape) work() (bytes, flops int64) {
 			if s.window > 0 {
 				seen = min(seen, s.window+s.sinkTokens)
 			}
-			flops += int64(4 * seen * s.heads * s.d)
+			flops += int64(2 * seen * s.heads * (s.d + s.values()))
 		}
 		read := x[0] + x[1]
 		if s.window > 0 {
 			read = min(read, s.window+s.sinkTokens+x[1]-1)
 		}
-		bytes += int64(read * s.kvHeads * (s.k.RowBytes(s.d) + s.v.RowBytes(s.d)))
+		row := s.k.RowBytes(s.d)
+		if s.valueDim == 0 {
+			row += s.v.RowBytes(s.d)
+		}
+		bytes += int64(read * s.kvHeads * row)
 	}
 	return bytes, flops
+}
+
+// values returns the dimension of the values.
+func (s shape) values() int {
+	if s.valueDim > 0 {
+		return s.valueDim
+	}
+	return s.d
+}
+
+// cache returns the cache of the case.
+func (s shape) cache(d kernels.Device, pages int, start Start) *Cache {
+	if s.valueDim > 0 {
+		return NewLatentCache(d, s.k, s.d, s.valueDim, s.p, pages, start)
+	}
+	return NewCache(d, s.k, s.v, s.kvHeads, s.d, s.p, pages, start)
 }
 
 // build returns the operator. All positions of the sequences have random keys and values. The
@@ -88,8 +115,8 @@ func (s shape) build(d kernels.Device, r *rand.Rand) *Attention {
 	start, total := startFor(s.start, pages)
 	o := &Attention{
 		Q:     kernels.RandomTensor(d, r, rows, s.heads*s.d+32, 2).Columns(16, 16+s.heads*s.d),
-		Out:   kernels.NewTensor(d, kernels.F32, rows, s.heads*s.d),
-		Cache: NewCache(d, s.k, s.v, s.kvHeads, s.d, s.p, total, start),
+		Out:   kernels.NewTensor(d, kernels.F32, rows, s.heads*s.values()),
+		Cache: s.cache(d, total, start),
 		Scale: float32(1 / math.Sqrt(float64(s.d))), Cap: s.cap, Window: s.window,
 		SinkTokens: s.sinkTokens, Following: s.following,
 	}
@@ -118,8 +145,10 @@ func (s shape) build(d kernels.Device, r *rand.Rand) *Attention {
 func (c *Cache) fill(d kernels.Device, r *rand.Rand, pages []int32, n int) {
 	a := &Append{
 		K:     kernels.RandomTensor(d, r, n, c.KVHeads*c.HeadDim, 1),
-		V:     kernels.RandomTensor(d, r, n, c.KVHeads*c.HeadDim, 1),
 		Cache: c, Spans: []kernels.Span{{Rows: n, Pages: pages}},
+	}
+	if !c.latent() {
+		a.V = kernels.RandomTensor(d, r, n, c.KVHeads*c.HeadDim, 1)
 	}
 	d.Run(a)
 }
@@ -241,7 +270,36 @@ func pagedAttentionCases() []kernels.Case {
 	} {
 		cases = append(cases, s.toCase())
 	}
+	for _, s := range latentShapes() {
+		cases = append(cases, s.toCase())
+	}
 	return cases
+}
+
+// latentShapes returns shapes of multi-head latent attention: 16 to 128 heads over one vector of
+// each position, and fewer of tiny models.
+func latentShapes() []shape {
+	f16, k8 := FloatFormat(kernels.F16), affine(8, 64)
+	return []shape{
+		{k: FloatFormat(kernels.F32), heads: 4, kvHeads: 1, d: 48, valueDim: 32, p: 32,
+			spans: [][3]int{{0, 1}, {510, 3}, {20, 50}}},
+		{k: f16, heads: 20, kvHeads: 1, d: 576, valueDim: 512, p: 32,
+			spans: [][3]int{{0, 5}, {700, 1}}},
+		{k: FloatFormat(kernels.BF16), heads: 128, kvHeads: 1, d: 96, valueDim: 80, p: 48,
+			spans: [][3]int{{600, 1}, {40, 2, 2}}},
+		{k: k8, heads: 20, kvHeads: 1, d: 576, valueDim: 512, p: 32,
+			spans: [][3]int{{31, 1}, {700, 2}}},
+		{k: k8, heads: 3, kvHeads: 1, d: 192, valueDim: 128, p: 32, start: 512,
+			spans: [][3]int{{500, 20}, {1040, 1}}},
+		{k: Format{Kind: Q4_0}, heads: 16, kvHeads: 1, d: 96, valueDim: 64, p: 16, window: 100,
+			sinkTokens: 4, spans: [][3]int{{3, 40}, {700, 1}}},
+		{k: affine(5, 32), heads: 6, kvHeads: 1, d: 160, valueDim: 128, p: 32,
+			spans: [][3]int{{90, 30, 30}}},
+		{k: k8, heads: 20, kvHeads: 1, d: 576, valueDim: 512, p: 32, timed: true,
+			spans: [][3]int{{4095, 1}}},
+		{k: f16, heads: 20, kvHeads: 1, d: 576, valueDim: 512, p: 32, timed: true,
+			spans: [][3]int{{4095, 1}}},
+	}
 }
 
 func (s shape) toCase() kernels.Case {

@@ -189,7 +189,7 @@ SIMD void append_rows(const struct kv_append_shape *s, const struct kv_format *f
 static void KERNEL(kv_append)(const struct kv_append_shape *s, const float *k, const float *v,
     void *k_pages, void *v_pages, const int32_t *pages) {
     append_rows(s, &s->k, 1, k, s->k_stride, k_pages, pages);
-    append_rows(s, &s->v, 0, v, s->v_stride, v_pages, pages);
+    if (v) append_rows(s, &s->v, 0, v, s->v_stride, v_pages, pages);
 }
 
 #else

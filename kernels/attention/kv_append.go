@@ -14,8 +14,8 @@ import (
 )
 
 // Append writes the keys and values of each span's rows into the cache at the span's positions,
-// rounded to the cache's format. K and V are float32 [M, KVH*D]. Append does not read rows outside
-// the spans and does not change other positions of a page.
+// rounded to the cache's format. K and V are float32 [M, KVH*D]. V is none if the cache has none.
+// Append does not read rows outside the spans and does not change other positions of a page.
 type Append struct {
 	K, V  kernels.Tensor
 	Cache *Cache
@@ -31,9 +31,15 @@ func (o *Append) Check() error {
 		return err
 	}
 	cols := o.Cache.KVHeads * o.Cache.HeadDim
-	return errors.Join(
+	var err error
+	switch {
+	case !o.Cache.latent():
+		err = kernels.CheckShape("v", o.V, kernels.F32, o.K.Rows, cols)
+	case !o.V.IsNone():
+		err = fmt.Errorf("v: got %s, expected none for a cache without V", o.V)
+	}
+	return errors.Join(err,
 		kernels.CheckShape("k", o.K, kernels.F32, -1, cols),
-		kernels.CheckShape("v", o.V, kernels.F32, o.K.Rows, cols),
 		kernels.CheckSpans(o.Spans, o.K.Rows),
 		o.Cache.checkPages(o.Spans, spanPos, 0))
 }
@@ -52,10 +58,15 @@ func (o *Append) Reference() {
 func (o *Append) rows(s *kernels.Span, from, to, firstHead, endHead int) {
 	d := o.Cache.HeadDim
 	for r := from; r < to; r++ {
-		k, v := o.K.Row(s.Row+r), o.V.Row(s.Row+r)
-		keys, values := o.Cache.keys(s.Pos+r), o.Cache.values(s.Pos+r)
+		k, keys := o.K.Row(s.Row+r), o.Cache.keys(s.Pos+r)
 		for head := firstHead; head < endHead; head++ {
 			keys.write(k[head*d:][:d], s.Pages, head, s.Pos+r)
+		}
+		if o.Cache.latent() {
+			continue
+		}
+		v, values := o.V.Row(s.Row+r), o.Cache.values(s.Pos+r)
+		for head := firstHead; head < endHead; head++ {
 			values.write(v[head*d:][:d], s.Pages, head, s.Pos+r)
 		}
 	}
@@ -107,22 +118,29 @@ func kvAppendCases() []kernels.Case {
 	type shape struct {
 		k, v                             Format
 		kvHeads, headDim, page, pos, row int
+		valueDim                         int
 	}
 	shapes := []shape{
-		{f16, f16, 2, 64, 32, 0, 1}, {f16, f16, 8, 128, 32, 31, 40},
-		{bf16, bf16, 1, 256, 16, 100, 17}, {f32, f32, 3, 32, 48, 7, 70},
-		{f16, f16, 8, 128, 32, 0, 512}, {f16, f16, 8, 128, 32, 4095, 1},
-		{q8, q4, 2, 96, 48, 5, 60}, {q4, q8, 1, 32, 16, 0, 40},
-		{affine(8, 64), affine(4, 32), 8, 128, 32, 0, 512},
-		{affine(8, 64), affine(4, 32), 8, 128, 32, 4095, 1},
+		{f16, f16, 2, 64, 32, 0, 1, 0}, {f16, f16, 8, 128, 32, 31, 40, 0},
+		{bf16, bf16, 1, 256, 16, 100, 17, 0}, {f32, f32, 3, 32, 48, 7, 70, 0},
+		{f16, f16, 8, 128, 32, 0, 512, 0}, {f16, f16, 8, 128, 32, 4095, 1, 0},
+		{q8, q4, 2, 96, 48, 5, 60, 0}, {q4, q8, 1, 32, 16, 0, 40, 0},
+		{affine(8, 64), affine(4, 32), 8, 128, 32, 0, 512, 0},
+		{affine(8, 64), affine(4, 32), 8, 128, 32, 4095, 1, 0},
 	}
 	for _, bits := range []int{2, 3, 4, 5, 6, 8} {
-		shapes = append(shapes, shape{affine(bits, 32), affine(bits, 128), 2, 128, 32, 9, 40})
+		shapes = append(shapes, shape{affine(bits, 32), affine(bits, 128), 2, 128, 32, 9, 40, 0})
+	}
+	for _, f := range []Format{f16, affine(8, 64)} {
+		shapes = append(shapes, shape{f, f, 1, 192, 32, 30, 40, 128})
 	}
 	var cases []kernels.Case
 	add := func(s shape, startTokens int) {
 		name := fmt.Sprintf("kv_append_%s_kvh%d_d%d_p%d_pos%d_m%d", formatNames(s.k, s.v),
 			s.kvHeads, s.headDim, s.page, s.pos, s.row)
+		if s.valueDim > 0 {
+			name += fmt.Sprintf("_latent%d", s.valueDim)
+		}
 		if startTokens > 0 {
 			name += fmt.Sprintf("_start%d", startTokens)
 		}
@@ -133,13 +151,15 @@ func kvAppendCases() []kernels.Case {
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 				pages := (s.pos+s.row+s.page-1)/s.page + 1
 				start, total := startFor(startTokens, pages)
-				o := &Append{
-					K:     kernels.RandomTensor(d, r, s.row, s.kvHeads*s.headDim, 3),
-					V:     kernels.RandomTensor(d, r, s.row, s.kvHeads*s.headDim, 3),
-					Cache: NewCache(d, s.k, s.v, s.kvHeads, s.headDim, s.page, total, start),
-					Spans: []kernels.Span{{Rows: s.row, Pos: s.pos,
-						Pages: start.place(randomPages(r, pages), s.page)}},
+				o := &Append{K: kernels.RandomTensor(d, r, s.row, s.kvHeads*s.headDim, 3)}
+				if s.valueDim > 0 {
+					o.Cache = NewLatentCache(d, s.k, s.headDim, s.valueDim, s.page, total, start)
+				} else {
+					o.V = kernels.RandomTensor(d, r, s.row, s.kvHeads*s.headDim, 3)
+					o.Cache = NewCache(d, s.k, s.v, s.kvHeads, s.headDim, s.page, total, start)
 				}
+				o.Spans = []kernels.Span{{Rows: s.row, Pos: s.pos,
+					Pages: start.place(randomPages(r, pages), s.page)}}
 				return o, o.Cache.tensors()
 			},
 		})
@@ -149,9 +169,9 @@ func kvAppendCases() []kernels.Case {
 	}
 	for _, f := range [][2]Format{{affine(8, 64), affine(4, 32)}, {q4, bf16}} {
 		// Rows across the end of the Start, within it and after it.
-		add(shape{f[0], f[1], 2, 64, 32, 480, 64}, 512)
-		add(shape{f[0], f[1], 2, 64, 32, 30, 3}, 512)
-		add(shape{f[0], f[1], 2, 64, 32, 1030, 1}, 512)
+		add(shape{f[0], f[1], 2, 64, 32, 480, 64, 0}, 512)
+		add(shape{f[0], f[1], 2, 64, 32, 30, 3, 0}, 512)
+		add(shape{f[0], f[1], 2, 64, 32, 1030, 1, 0}, 512)
 	}
 	return cases
 }
@@ -189,8 +209,9 @@ func (c *Cache) tensors() (all []kernels.Tensor) {
 		}
 		offset, pageBytes := c.KPages(start)
 		of(c.K, c.KFormat, from, to, offset, pageBytes)
-		offset, pageBytes = c.VPages(start)
-		of(c.V, c.VFormat, from, to, offset, pageBytes)
+		if offset, pageBytes = c.VPages(start); pageBytes > 0 {
+			of(c.V, c.VFormat, from, to, offset, pageBytes)
+		}
 	}
 	return all
 }

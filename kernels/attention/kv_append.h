@@ -12,5 +12,6 @@ struct kv_append_shape {
     int64_t k_stride, v_stride;
 };
 
+// Appends the rows k and v. v is null if the cache has no V.
 void headroom_kv_append(int isa, const struct kv_append_shape *s, const float *k, const float *v,
     void *k_pages, void *v_pages, const int32_t *pages);

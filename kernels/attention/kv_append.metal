@@ -27,6 +27,7 @@ struct KVAppendParams {
   uint page_tokens;
   uint k_stride;
   uint v_stride;
+  uint values;   // 1, or 0 if there is no V
   uint start_tokens;
   uint start_pages;
   int spans;
@@ -89,7 +90,7 @@ inline uint code_of(KVFormat f, Grid g, float x) {
 kernel void kv_append(
     constant KVAppendParams& p   [[buffer(0)]],
     device const float* k        [[buffer(1)]],   // [M, kv_heads*head_dim]
-    device const float* v        [[buffer(2)]],
+    device const float* v        [[buffer(2)]],   // or none
     // slot: index of the span's page table in the integers after the spans
     device const Span* spans     [[buffer(3)]],
     device uchar* k_pages        [[buffer(4)]],
@@ -102,7 +103,7 @@ kernel void kv_append(
     uint simdgroups              [[simdgroups_per_threadgroup]]) {
   const uint unit = place.y * simdgroups + sg;
   const int s = span_of(spans, p.spans, int(place.x));
-  if (s == p.spans || unit >= 2 * p.kv_heads) {
+  if (s == p.spans || unit >= (1 + p.values) * p.kv_heads) {
     return;
   }
   const bool keys = unit < p.kv_heads;

@@ -68,6 +68,7 @@ func (f Format) constants(prefix string) []metal.ConstantValue {
 type kvAppendParams struct {
 	KVHeads, HeadDim, PageTokens uint32
 	KStride, VStride             uint32
+	Values                       uint32
 	StartTokens, StartPages      uint32
 	Spans                        int32
 }
@@ -76,13 +77,18 @@ const kvAppendSimdgroups = 4 // per threadgroup
 
 // Metal implements gpu.Op. Each simdgroup appends one row of one head of K or of V.
 func (o *Append) Metal(c *gpu.Context) {
-	cache := o.Cache
+	cache, parts := o.Cache, 1
 	p := kvAppendParams{
 		KVHeads: uint32(cache.KVHeads), HeadDim: uint32(cache.HeadDim),
 		PageTokens: uint32(cache.PageTokens),
 		KStride:    uint32(o.K.Stride), VStride: uint32(o.V.Stride),
 		StartTokens: uint32(cache.Start.Tokens), StartPages: uint32(cache.Start.Pages),
 		Spans: int32(len(o.Spans)),
+	}
+	values := gpu.Write(kernels.Tensor{})
+	if !cache.latent() {
+		p.Values, parts = 1, 2
+		values = gpu.WriteBytes(cache.V, 0, cache.V.Size)
 	}
 	key := [2]Format{cache.KFormat, cache.VFormat}
 	k := kvAppendKernels.find(key)
@@ -93,13 +99,13 @@ func (o *Append) Metal(c *gpu.Context) {
 	}
 	g := gpu.Grid{
 		Groups: metal.Size{X: o.K.Rows,
-			Y: (2*cache.KVHeads + kvAppendSimdgroups - 1) / kvAppendSimdgroups, Z: 1},
+			Y: (parts*cache.KVHeads + kvAppendSimdgroups - 1) / kvAppendSimdgroups, Z: 1},
 		Threads:          metal.Size{X: 32 * kvAppendSimdgroups, Y: 1, Z: 1},
 		ThreadgroupBytes: kvAppendSimdgroups * cache.HeadDim,
 	}
 	k.Dispatch(c, p, g, gpu.Read(o.K), gpu.Read(o.V),
 		gpu.Ints(spansAndPages(c, o.Spans, cache.PageTokens)),
-		gpu.WriteBytes(cache.K, 0, cache.K.Size), gpu.WriteBytes(cache.V, 0, cache.V.Size))
+		gpu.WriteBytes(cache.K, 0, cache.K.Size), values)
 }
 
 // spansAndPages returns a table of Span (common/span.h) followed by the page tables of the spans.

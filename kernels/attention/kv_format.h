@@ -70,12 +70,12 @@ SIMD f32x16 kv_bias(const uint8_t *strip, int64_t g, int64_t groups, int64_t zer
                 : v_load_f16((const uint16_t *)strip + (groups + g) * STRIP);
 }
 
-// dst [d, 16] = K of a strip, dequantized.
+// dst [to-from, 16] = dimensions [from, to) of K of a strip, dequantized. Both are multiples of 32.
 SIMD void k_read_bits(const int bits, const struct kv_format *f, float *dst, int64_t dst_stride,
-    const uint8_t *strip, int64_t d) {
-    const uint8_t *p = strip + kv_param_bytes(f, d);
+    const uint8_t *strip, int64_t d, int64_t from, int64_t to) {
+    const uint8_t *p = strip + kv_param_bytes(f, d) + from * 2 * bits;
     const int64_t groups = kv_groups(f, d);
-    for (int64_t i = 0; i < d; i += 32, p += 64 * bits, dst += 32 * dst_stride) {
+    for (int64_t i = from; i < to; i += 32, p += 64 * bits, dst += 32 * dst_stride) {
         float scales[16], biases[16];
         f32x16 s = kv_scale(strip, i / f->group);
         v_store(scales, s);
@@ -124,9 +124,9 @@ SIMD void v_read_bits(const int bits, const struct kv_format *f, float *dst, int
     }
 }
 
-static __attribute__((unused)) void k_read(
-    const struct kv_format *f, float *dst, int64_t dst_stride, const uint8_t *strip, int64_t d) {
-#define READ(b) k_read_bits(b, f, dst, dst_stride, strip, d)
+static __attribute__((unused)) void k_read(const struct kv_format *f, float *dst,
+    int64_t dst_stride, const uint8_t *strip, int64_t d, int64_t from, int64_t to) {
+#define READ(b) k_read_bits(b, f, dst, dst_stride, strip, d, from, to)
     EACH_BITS(f->bits, READ)
 #undef READ
 }

@@ -1,8 +1,8 @@
 // Turns the scores of a tile into weights by online softmax (Milakov and Gimelshein 2018). Weights
 // are relative to the highest score so far. Included once per instruction set, after kv_round.h.
 //
-// The record of a vector is [D] sums, the highest score, and the sum of weights. The middles of the
-// vector (kv_tile.h) are rescaled together with its record.
+// The record of a vector is [value_dim] sums, the highest score, and the sum of weights. The
+// middles of the vector (kv_tile.h) are rescaled together with its record.
 
 #define WEIGH_AT_ONCE 16 // vectors at a time
 

@@ -3,7 +3,7 @@
 // through all three steps, so that their data stays in the L1 cache. Included once per instruction
 // set, after kv_softmax.h.
 
-#define record_floats(u) ((u)->head_dim + 16)
+#define record_floats(u) ((u)->value_dim + 16)
 
 // A unit of work and its memory.
 #define job KERNEL(job)
@@ -213,7 +213,7 @@ SIMD int64_t whole_vectors(const struct tile_view *v, int64_t i, int64_t n) {
 static int64_t weigh_block(
     const struct job *j, const struct tile_view *v, int64_t first, int64_t count, int64_t *begin) {
     const struct attention_unit *u = j->u;
-    const int64_t d = u->head_dim, record = record_floats(u), middles = middle_floats(j);
+    const int64_t d = u->value_dim, record = record_floats(u), middles = middle_floats(j);
     int64_t seeing = 0;
     *begin = 0;
     for (int64_t i = 0, n; i < count; i += n) {

@@ -50,6 +50,10 @@ func (o *Append) nativePart(isa cpu.ISA, s *kernels.Span, from, to, firstHead, e
 	}
 	c := o.Cache
 	keys, values := c.keys(s.Pos+from), c.values(s.Pos+from)
+	k, v := ptr(o.K.RowRange(s.Row+from, s.Row+to)), (*C.float)(nil)
+	if !c.latent() {
+		v = ptr(o.V.RowRange(s.Row+from, s.Row+to))
+	}
 	shape := C.struct_kv_append_shape{
 		k: keys.f.c(), v: values.f.c(), kv_heads: C.int64_t(c.KVHeads),
 		head_dim: C.int64_t(c.HeadDim), page_tokens: C.int64_t(c.PageTokens),
@@ -57,8 +61,7 @@ func (o *Append) nativePart(isa cpu.ISA, s *kernels.Span, from, to, firstHead, e
 		end_head: C.int64_t(endHead),
 		k_stride: C.int64_t(o.K.Stride), v_stride: C.int64_t(o.V.Stride),
 	}
-	k, v := o.K.RowRange(s.Row+from, s.Row+to), o.V.RowRange(s.Row+from, s.Row+to)
-	C.headroom_kv_append(C.int(isa), &shape, ptr(k), ptr(v), cpu.Ptr(keys.bytes),
+	C.headroom_kv_append(C.int(isa), &shape, k, v, cpu.Ptr(keys.bytes),
 		cpu.Ptr(values.bytes), (*C.int32_t)(unsafe.SliceData(s.Pages)))
 }
 
@@ -67,8 +70,9 @@ func (o *Attention) shape(u unit) (s C.struct_attention_unit, q, out, sinks *C.f
 	c, group := o.Cache, o.group()
 	s = C.struct_attention_unit{
 		k: c.KFormat.c(), v: c.VFormat.c(), kv_heads: C.int64_t(c.KVHeads),
-		head_dim: C.int64_t(c.HeadDim), page_tokens: C.int64_t(c.PageTokens),
-		kv_head: C.int64_t(u.kvHead), group: C.int64_t(group),
+		head_dim: C.int64_t(c.HeadDim), value_dim: C.int64_t(c.valueDim()),
+		page_tokens: C.int64_t(c.PageTokens),
+		kv_head:     C.int64_t(u.kvHead), group: C.int64_t(group),
 		rows: C.int64_t(u.rows), pos: C.int64_t(u.span.Pos + u.row), window: C.int64_t(o.Window),
 		following: C.int64_t(o.Following), end: C.int64_t(u.span.Pos + u.span.Rows),
 		sink_tokens: C.int64_t(o.SinkTokens),
@@ -83,6 +87,9 @@ func (o *Attention) shape(u unit) (s C.struct_attention_unit, q, out, sinks *C.f
 		v, _ := c.VPages(false)
 		s.k_offset, s.v_offset = C.int64_t(k), C.int64_t(v)
 	}
+	if c.latent() {
+		s.v, s.start_v, s.v_offset = s.k, s.start_k, s.k_offset
+	}
 	if u.sinks {
 		s.sinks = 1
 	}
@@ -90,19 +97,23 @@ func (o *Attention) shape(u unit) (s C.struct_attention_unit, q, out, sinks *C.f
 		s.exact = 1
 	}
 	row, head := u.span.Row+u.row, u.kvHead*group
-	rows := func(t kernels.Tensor) *C.float {
-		return ptr(t.RowRange(row, row+u.rows).Columns(head*c.HeadDim, (head+group)*c.HeadDim))
+	rows := func(t kernels.Tensor, dims int) *C.float {
+		return ptr(t.RowRange(row, row+u.rows).Columns(head*dims, (head+group)*dims))
 	}
 	if !o.Sinks.IsNone() {
 		sinks = ptr(o.Sinks.Columns(head, head+group))
 	}
-	return s, rows(o.Q), rows(o.Out), sinks
+	return s, rows(o.Q, c.HeadDim), rows(o.Out, c.valueDim()), sinks
 }
 
 func (o *Attention) native(isa cpu.ISA, u unit, scratch []float32) {
 	shape, q, out, sinks := o.shape(u)
+	values := o.Cache.K
+	if !o.Cache.latent() {
+		values = o.Cache.V
+	}
 	C.headroom_attention(C.int(isa), &shape, q, out, sinks, cpu.Ptr(o.Cache.K.Bytes),
-		cpu.Ptr(o.Cache.V.Bytes),
+		cpu.Ptr(values.Bytes),
 		(*C.int32_t)(unsafe.SliceData(u.span.Pages)), first(scratch), first(u.partials))
 }
 

@@ -33,6 +33,7 @@
 #include "../common/trees.h"
 #include "kv_softmax.h"
 #include "kv_tile.h"
+#include "kv_latent.h"
 #if ISA == ISA_AVX2
 #include "kv_run.h"
 #endif
@@ -61,7 +62,7 @@ static void score_tile(const struct job *j, int64_t t, int64_t from, int64_t to)
             product((int)f->dtype, j->queries, d, k, p, scores, TILE, vectors, n, d, 0, next);
         } else if (f->bits) {
             for (int64_t s = 0; s < n; s += STRIP)
-                k_read(f, j->tile + i + s, TILE, (const uint8_t *)k + s * row, d);
+                k_read(f, j->tile + i + s, TILE, (const uint8_t *)k + s * row, d, 0, d);
         } else {
             kv_read((int)f->dtype, j->tile + i, TILE, k, p, d, n);
         }
@@ -76,6 +77,10 @@ static void score_tile(const struct job *j, int64_t t, int64_t from, int64_t to)
 static void read_values(const struct job *j, int64_t t, int64_t from, int64_t to) {
     const struct attention_unit *u = j->u;
     const struct kv_format *f = &u->v;
+    if (u->value_dim != u->head_dim) {
+        read_latents(j, t, from, to);
+        return;
+    }
     const int64_t d = u->head_dim, unit = f->bits ? STRIP : u->page_tokens,
                   row = kv_row_bytes(f, d);
     for (int64_t i = from, n; i < to; i += n) {
@@ -95,8 +100,8 @@ static void sum_tile(
     const struct job *j, int64_t t, int64_t from, int64_t to, int64_t first, int64_t count) {
     const struct attention_unit *u = j->u;
     const struct kv_format *f = &u->v;
-    const int64_t d = u->head_dim, p = u->page_tokens, record = record_floats(u),
-                  row = kv_row_bytes(f, d), next_row = kv_row_bytes(&u->k, d);
+    const int64_t d = u->value_dim, p = u->page_tokens, record = record_floats(u),
+                  row = kv_row_bytes(f, d), next_row = kv_row_bytes(&u->k, u->head_dim);
     const float *weights = j->scores + first * TILE;
     float *sums = j->part + first * record;
     if (!j->v_direct) {
@@ -167,7 +172,7 @@ SIMD void reset_record(float *record, int64_t d) {
 static void begin_segment(const struct job *j) {
     const struct attention_unit *u = j->u;
     for (int64_t i = 0; i < u->rows * u->group; i++)
-        reset_record(j->part + i * record_floats(u), u->head_dim);
+        reset_record(j->part + i * record_floats(u), u->value_dim);
     for (int64_t i = 0; i < u->rows * u->group * middle_floats(j); i += 16)
         v_store(j->middles + i, v_zero());
 }
@@ -192,10 +197,10 @@ static void end_segment(const struct job *j) {
 static void init_totals(const struct attention_unit *u, const float *sinks, float *total) {
     for (int64_t i = 0; i < u->rows * u->group; i++) {
         float *t = total + i * record_floats(u);
-        reset_record(t, u->head_dim);
+        reset_record(t, u->value_dim);
         if (sinks) {
-            t[u->head_dim] = sinks[i % u->group];
-            t[u->head_dim + 1] = 1;
+            t[u->value_dim] = sinks[i % u->group];
+            t[u->value_dim + 1] = 1;
         }
     }
 }
@@ -204,7 +209,7 @@ static void init_totals(const struct attention_unit *u, const float *sinks, floa
 // segment does not change.
 #define merge_segment KERNEL(merge_segment)
 static void merge_segment(const struct attention_unit *u, const float *part, float *total) {
-    const int64_t d = u->head_dim;
+    const int64_t d = u->value_dim;
     for (int64_t i = 0; i < u->rows * u->group; i++) {
         const float *p = part + i * record_floats(u);
         float *t = total + i * record_floats(u);
@@ -222,9 +227,9 @@ static void merge_segment(const struct attention_unit *u, const float *part, flo
 static void finish(const struct attention_unit *u, const float *total, float *out) {
     for (int64_t i = 0; i < u->rows * u->group; i++) {
         const float *t = total + i * record_floats(u);
-        float *y = out + i / u->group * u->out_stride + i % u->group * u->head_dim;
-        f32x16 weight = v_set1(t[u->head_dim + 1]);
-        for (int64_t j = 0; j < u->head_dim; j += 16) v_store(y + j, v_div(v_load(t + j), weight));
+        float *y = out + i / u->group * u->out_stride + i % u->group * u->value_dim;
+        f32x16 weight = v_set1(t[u->value_dim + 1]);
+        for (int64_t j = 0; j < u->value_dim; j += 16) v_store(y + j, v_div(v_load(t + j), weight));
     }
 }
 
@@ -238,7 +243,7 @@ SIMD void attend(const struct attention_unit *u, const float *q, float *out, con
         v_wide[TILE * WIDE_DIMS * 2] __attribute__((aligned(64)));
     const int wide = vectors >= WIDE_MIN && d <= WIDE_DIMS;
 #endif
-    const int split = part != NULL;
+    const int split = part != NULL, latent = u->value_dim != d;
     float *queries = scratch + TILE * d, *scores = queries + vectors * d,
           *total = scores + vectors * TILE, *more = total + 2 * vectors * record;
     if (!split) part = total + vectors * record;
@@ -252,9 +257,9 @@ SIMD void attend(const struct attention_unit *u, const float *q, float *out, con
         .scores = scores,
         .part = part,
         .k_direct = vectors <= MAX_DIRECT && !u->k.bits,
-        .v_direct = vectors <= MAX_DIRECT && !u->v.bits,
+        .v_direct = vectors <= MAX_DIRECT && !u->v.bits && !latent,
         .k_integer = u->k.bits && !u->exact,
-        .v_integer = u->v.bits && !u->exact,
+        .v_integer = u->v.bits && !u->exact && !latent,
         .k_room = k_room,
         .v_room = v_room};
 #if ISA == ISA_AVX2
@@ -275,7 +280,7 @@ SIMD void attend(const struct attention_unit *u, const float *q, float *out, con
         .scores = scores,
         .part = part,
         .k_direct = vectors <= MAX_DIRECT,
-        .v_direct = vectors <= MAX_DIRECT,
+        .v_direct = vectors <= MAX_DIRECT && !latent,
         .block = vectors};
     for (int64_t i = 0; i < vectors; i++) {
         const float *x = q + i / u->group * u->q_stride + i % u->group * d;

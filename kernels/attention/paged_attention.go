@@ -20,13 +20,17 @@ import (
 //
 //	out[m, h] = sum over j of softmax_j(Scale * q[m, h] . k[j, h/G]) * v[j, h/G],  G = H/KVH
 //
+// The values of a latent cache are the first elements of its keys, so v[j] has Cache.ValueDim
+// elements, and so has the output of a head.
+//
 // With a Cap, the softmax is over Cap * tanh(score / Cap) instead of the scores.
 //
 // Rows outside the spans are not written.
 //
 // Quantized keys and values are multiplied in integers: keys with queries rounded to 8 bits per
 // group of the keys, values with softmax weights rounded to 1/32512 of the largest weight of a
-// tile. A device that keeps activations in float32 (cpu.Options) does not round.
+// tile. A device that keeps activations in float32 (cpu.Options) does not round. The values of a
+// latent cache are multiplied in float32.
 //
 // The order of every sum follows from absolute positions, in two levels. A segment is 512 positions
 // from a multiple of 512, computed in tiles of 64 positions by online softmax (Milakov and
@@ -38,7 +42,7 @@ import (
 // does not depend on what other rows and sequences have left in a page.
 type Attention struct {
 	Q      kernels.Tensor // float32 [M, H*D]
-	Out    kernels.Tensor // float32 [M, H*D]
+	Out    kernels.Tensor // float32 [M, H*D], of a latent cache [M, H*ValueDim]
 	Cache  *Cache
 	Spans  []kernels.Span
 	Scale  float32 // usually 1/sqrt(D)
@@ -109,7 +113,7 @@ func (o *Attention) Check() error {
 	}
 	err := errors.Join(
 		kernels.CheckShape("q", o.Q, kernels.F32, -1, -1),
-		kernels.CheckShape("out", o.Out, kernels.F32, o.Q.Rows, o.Q.Cols),
+		kernels.CheckShape("out", o.Out, kernels.F32, o.Q.Rows, o.heads()*o.Cache.valueDim()),
 		kernels.CheckSpans(o.Spans, o.Q.Rows))
 	if err == nil {
 		err = o.Cache.checkPages(o.Spans, o.firstSeen, o.SinkTokens)
@@ -160,7 +164,8 @@ func (o *Attention) Reference() {
 
 func (o *Attention) referenceHead(s *kernels.Span, r, h int) {
 	c, d, kvHead, pos := o.Cache, o.Cache.HeadDim, h/o.group(), s.Pos+r
-	q, out := o.Q.Row(s.Row + r)[h*d:][:d], o.Out.Row(s.Row + r)[h*d:][:d]
+	n := c.valueDim()
+	q, out := o.Q.Row(s.Row + r)[h*d:][:d], o.Out.Row(s.Row + r)[h*n:][:n]
 	var positions []int
 	for j := range o.seenTo(s, pos) {
 		if o.Window == 0 || j > pos-o.Window || j < o.SinkTokens {
@@ -188,7 +193,7 @@ func (o *Attention) referenceHead(s *kernels.Span, r, h int) {
 	if !o.Sinks.IsNone() {
 		total = math.Exp(float64(o.Sinks.Row(0)[h]) - highest)
 	}
-	sum := make([]float64, d)
+	sum := make([]float64, n)
 	for j, x := range scores {
 		w := math.Exp(x - highest)
 		total += w

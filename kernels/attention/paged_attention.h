@@ -10,11 +10,12 @@
 // A unit of work (units.go) without its memory: rows of one sequence for one KV head, over segments
 // [from, to) and, if sinks is set, over the sink tokens.
 struct attention_unit {
-    struct kv_format k, v;
+    struct kv_format k, v; // v is k if the values are the first elements of the keys
     struct kv_format start_k, start_v; // plain formats of positions before start_tokens
     int64_t start_tokens;              // a multiple of SEGMENT, 0 for none
     int64_t k_offset, v_offset;        // offset of the pages after the Start, in bytes
     int64_t kv_heads, head_dim, page_tokens;
+    int64_t value_dim; // of values, which are part of the keys if it is not head_dim
     int64_t kv_head, group; // query heads kv_head*group + [0, group)
     int64_t rows, pos;      // query rows, and the position of the first
     int64_t following, end; // positions after its own that a row sees, and the span's end

@@ -27,6 +27,8 @@
 using namespace metal;
 
 constant uint vectors [[function_constant(8)]];   // vectors of a block, at most 8
+// Dimensions of values. If there are fewer than head_dim, values are the first elements of keys.
+constant uint value_dim [[function_constant(12)]];
 
 constant constexpr uint VECTORS = 8;
 constant constexpr uint SEGMENT = 256;
@@ -41,7 +43,7 @@ constant constexpr int RECORDS = 16;                // records in flight per thr
 inline ulong output(
     device const AttentionSpan* span, constant AttentionParams& p, uint head, uint vector) {
   return ulong(uint(span->row) + vector / p.group) * p.out_stride +
-      (head * p.group + vector % p.group) * head_dim;
+      (head * p.group + vector % p.group) * value_dim;
 }
 
 // Loads the words with the codes of dimensions 32b to 32b+31 of position place of a strip.
@@ -189,6 +191,31 @@ inline float4 v_code_quad(thread const VCodes& c, uint quad, uint lane) {
       code_center(v_bits, v_zero));
 }
 
+// Returns dimension d of the values at four positions of the keys: those from place on of a strip.
+inline float4 latent_values(device const uchar* rows, bool early, uint page_tokens, uint strip,
+    uint place, uint d) {
+  float4 x;
+  if (!k_coded(early)) {
+    const KVFormat f = early ? kv_start(k_format()) : k_format();
+    const uint strips = page_tokens / STRIP;
+    device const uchar* page = rows +
+        ulong(strip / strips) * page_tokens * kv_row_bytes(f, head_dim);
+    for (uint i = 0; i < 4; i++) {
+      x[i] = kv_plain(f.dtype, page, d * page_tokens + strip % strips * STRIP + place + i);
+    }
+    return x;
+  }
+  rows += ulong(strip) * STRIP * kv_row_bytes(k_format(), head_dim);
+  for (uint i = 0; i < 4; i++) {
+    const CodeScale s = k_scale(rows, place + i, d / k_group);
+    const float4 codes = code_floats(
+        k_codes_at(rows + kv_param_bytes(k_format(), head_dim) + 4 * (place + i), k_bits, d / 4),
+        code_center(k_bits, k_zero));
+    x[i] = fma(codes[d % 4], s.scale, s.bias);
+  }
+  return x;
+}
+
 // Adds a strip of one dimension to each vector's sum. The weights of vectors are stride apart.
 inline void add_values(thread float (&part)[VECTORS], thread const float4 (&x)[AHEAD],
     threadgroup const float* weights, uint stride) {
@@ -224,12 +251,12 @@ kernel void attend(
     constant AttentionParams& p        [[buffer(0)]],
     device const float* q              [[buffer(1)]],   // [M, H*head_dim]
     device const uchar* k_pages        [[buffer(2)]],
-    device const uchar* v_pages        [[buffer(3)]],
+    device const uchar* v_pages        [[buffer(3)]],   // none if values are part of the keys
     device const AttentionSpan* spans  [[buffer(4)]],
     device const float* sinks          [[buffer(5)]],   // [H], or none
-    // [blocks, segments, kv_heads, vectors, head_dim + 2]
+    // [blocks, segments, kv_heads, vectors, value_dim + 2]
     device float* records              [[buffer(6)]],
-    device float* out                  [[buffer(7)]],   // [M, H*head_dim]
+    device float* out                  [[buffer(7)]],   // [M, H*value_dim]
     // queries [vectors, head_dim], weights [vectors, SEGMENT], then scaled, highest, sums, queries
     threadgroup float* shared          [[threadgroup(0)]],
     // segment, KV head, block
@@ -255,7 +282,7 @@ kernel void attend(
   }
   device float* record = records +
       ((ulong(span->record) + ulong(block) * uint(span->segments) + place.x) * p.kv_heads + head) *
-          vectors * (head_dim + 2);
+          vectors * (value_dim + 2);
   // The strips of this segment, and of the previous one, which some threads may still read.
   threadgroup uint held[2 * STRIPS];
   threadgroup float* weights = shared + vectors * head_dim;
@@ -297,7 +324,7 @@ kernel void attend(
       const bool sink = p.has_sinks != 0;
       top[v] = sink ? sinks[head * p.group + (first + min(v, count - 1)) % p.group] : LOWEST;
       all[v] = sink ? 1.0f : 0.0f;
-      for (uint d = sg * 32 + lane; !split && v < count && d < head_dim; d += SIMDGROUPS * 32) {
+      for (uint d = sg * 32 + lane; !split && v < count && d < value_dim; d += SIMDGROUPS * 32) {
         out[output(span, p, head, first + v) + d] = 0.0f;
       }
     }
@@ -428,7 +455,7 @@ kernel void attend(
 
     // Values. A strip that all vectors see completely needs no check of single positions.
     const uint since_last = seen_from(p.window, p.sink_tokens, last_pos);
-    for (uint bundle = sg * 32; bundle < head_dim; bundle += SIMDGROUPS * 32) {
+    for (uint bundle = sg * 32; bundle < value_dim; bundle += SIMDGROUPS * 32) {
       const uint d = bundle + lane;
       float part[VECTORS];
       float biases[VECTORS];
@@ -465,7 +492,7 @@ kernel void attend(
           }
           simdgroup_barrier(mem_flags::mem_threadgroup);
         }
-        if (d >= head_dim) {
+        if (d >= value_dim) {
           continue;
         }
 #pragma clang loop unroll(full)
@@ -479,9 +506,13 @@ kernel void attend(
           float4 x[AHEAD];
 #pragma clang loop unroll(full)
           for (uint e = 0; e < AHEAD; e++) {
-            x[e] = v_coded(early) ? v_code_quad(codes, t / 4 + e, lane)
-                                  : v_numbers(v_rows, early,
-                                        ulong(table[(c + t) / STRIP]) * STRIP + 4 * e, d);
+            if (value_dim != head_dim) {
+              x[e] = latent_values(k_rows, early, p.page_tokens, table[(c + t) / STRIP], 4 * e, d);
+            } else {
+              x[e] = v_coded(early) ? v_code_quad(codes, t / 4 + e, lane)
+                                    : v_numbers(v_rows, early,
+                                          ulong(table[(c + t) / STRIP]) * STRIP + 4 * e, d);
+            }
           }
           threadgroup const float* own = weights + c + t;
           threadgroup const float* w = v_coded(early) ? scaled + t : own;
@@ -513,9 +544,9 @@ kernel void attend(
       for (uint v = 0; v < VECTORS; v++) {
         if (v < vectors) {
           const float value = v_coded(early) ? part[v] + scaled[v * CHUNK] : part[v];
-          if (d < head_dim && split) {
-            record[v * (head_dim + 2) + d] = value;
-          } else if (d < head_dim && v < count && sums[v] > 0.0f) {
+          if (d < value_dim && split) {
+            record[v * (value_dim + 2) + d] = value;
+          } else if (d < value_dim && v < count && sums[v] > 0.0f) {
             device float* o = out + output(span, p, head, first + v) + d;
             *o = merged(*o, old[v], value, young[v]);
           }
@@ -523,14 +554,14 @@ kernel void attend(
       }
     }
     if (split && tid < vectors) {
-      record[tid * (head_dim + 2) + head_dim] = highest[tid];
-      record[tid * (head_dim + 2) + head_dim + 1] = sums[tid];
+      record[tid * (value_dim + 2) + value_dim] = highest[tid];
+      record[tid * (value_dim + 2) + value_dim + 1] = sums[tid];
     }
   }
 #pragma clang loop unroll(full)
   for (uint v = 0; v < VECTORS; v++) {
     if (!split && v < vectors && v < count) {
-      for (uint d = sg * 32 + lane; d < head_dim; d += SIMDGROUPS * 32) {
+      for (uint d = sg * 32 + lane; d < value_dim; d += SIMDGROUPS * 32) {
         device float* o = out + output(span, p, head, first + v) + d;
         *o = *o / all[v];
       }
@@ -561,12 +592,12 @@ kernel void attend_merge(
     return;
   }
   const uint h = place.y * p.group + vector % p.group;
-  device float* o = out + ulong(uint(span->row) + vector / p.group) * p.out_stride + h * head_dim;
-  const uint stride = p.kv_heads * vectors * (head_dim + 2);
+  device float* o = out + ulong(uint(span->row) + vector / p.group) * p.out_stride + h * value_dim;
+  const uint stride = p.kv_heads * vectors * (value_dim + 2);
   device const float* first = records +
       (ulong(span->record) + ulong(block) * uint(span->segments)) * stride +
-      (place.y * vectors + place.x) * (head_dim + 2);
-  for (uint d = tid; d < head_dim; d += threads) {
+      (place.y * vectors + place.x) * (value_dim + 2);
+  for (uint d = tid; d < value_dim; d += threads) {
     float top = p.has_sinks != 0 ? sinks[h] : LOWEST;
     float all = p.has_sinks != 0 ? 1.0f : 0.0f;
     float total = 0.0f;
@@ -577,8 +608,8 @@ kernel void attend_merge(
 #pragma clang loop unroll(full)
       for (int e = 0; e < RECORDS; e++) {
         device const float* record = first + ulong(min(n + e, span->segments - 1)) * stride;
-        most[e] = record[head_dim];
-        sum[e] = n + e < span->segments ? record[head_dim + 1] : 0.0f;
+        most[e] = record[value_dim];
+        sum[e] = n + e < span->segments ? record[value_dim + 1] : 0.0f;
         value[e] = record[d];
       }
 #pragma clang loop unroll(full)

@@ -27,6 +27,7 @@ var (
 type attentionVariant struct {
 	k, v             Format
 	vectors, headDim int
+	valueDim         int
 	start            bool // the first positions are float16
 	capped           bool // scores have a cap
 }
@@ -48,7 +49,7 @@ const (
 	metalSegment    = 256 // positions of a record
 	metalChunk      = 32  // positions whose weights a simdgroup scales at a time
 	metalSimdgroups = 4   // per threadgroup
-	metalHeadDim    = 512 // largest head dimension
+	metalHeadDim    = 576 // largest head dimension
 	// metalFull is the number of threadgroups that fill a GPU. A span with fewer blocks is split
 	// into segments.
 	metalFull = 256
@@ -86,7 +87,7 @@ func (o *Attention) Metal(c *gpu.Context) {
 
 // parts splits span i into the rows for the matrix kernel and all other rows. Either may be empty.
 func (o *Attention) parts(i int) (prefill, rest kernels.Span) {
-	if o.Cache.HeadDim > metalTileDim {
+	if o.Cache.HeadDim > metalTileDim || o.Cache.latent() {
 		return kernels.Span{}, o.Spans[i]
 	}
 	return o.Spans[i].Split(o.Spans[i].Prefill)
@@ -132,7 +133,7 @@ func (o *Attention) metalPrefill(c *gpu.Context) {
 func (o *Attention) metalKernel(kept *variants[attentionVariant, attentionParams],
 	source *gpu.Source, name string, vectors int) *gpu.Kernel[attentionParams] {
 	key := attentionVariant{o.Cache.KFormat, o.Cache.VFormat, vectors, o.Cache.HeadDim,
-		o.Cache.Start.Tokens > 0, o.Cap > 0}
+		o.Cache.valueDim(), o.Cache.Start.Tokens > 0, o.Cap > 0}
 	k := kept.find(key)
 	if k == nil {
 		hasCap := uint32(0)
@@ -146,7 +147,8 @@ func (o *Attention) metalKernel(kept *variants[attentionVariant, attentionParams
 			metal.ConstantValue{Name: "has_cap", Value: hasCap})
 		if source == attentionSource {
 			constants = append(constants,
-				metal.ConstantValue{Name: "vectors", Value: uint32(vectors)})
+				metal.ConstantValue{Name: "vectors", Value: uint32(vectors)},
+				metal.ConstantValue{Name: "value_dim", Value: uint32(key.valueDim)})
 		}
 		k = kept.add(key, gpu.NewKernel[attentionParams](source, name, constants...))
 	}
@@ -158,19 +160,22 @@ func (o *Attention) dispatch(c *gpu.Context, attend *gpu.Kernel[attentionParams]
 	vectors, threadgroupBytes int) {
 	cache, p, spans := o.Cache, o.metalParams(), gpu.Ints(t.ints)
 	p.Spans = uint32(t.spans)
-	partial := c.Scratch(max(1, t.records*cache.KVHeads*vectors*(cache.HeadDim+2)) * 4)
+	partial := c.Scratch(max(1, t.records*cache.KVHeads*vectors*(cache.valueDim()+2)) * 4)
+	values := gpu.Read(kernels.Tensor{})
+	if !cache.latent() {
+		values = gpu.ReadBytes(cache.V, 0, cache.V.Size)
+	}
 	attend.Dispatch(c, p, gpu.Grid{
 		Groups:           metal.Size{X: max(1, t.segments), Y: cache.KVHeads, Z: t.blocks},
 		Threads:          metal.Size{X: 32 * metalSimdgroups, Y: 1, Z: 1},
 		ThreadgroupBytes: threadgroupBytes,
-	}, gpu.Read(o.Q), gpu.ReadBytes(cache.K, 0, cache.K.Size),
-		gpu.ReadBytes(cache.V, 0, cache.V.Size), spans, gpu.Read(o.Sinks), partial,
-		gpu.Write(o.Out))
+	}, gpu.Read(o.Q), gpu.ReadBytes(cache.K, 0, cache.K.Size), values, spans, gpu.Read(o.Sinks),
+		partial, gpu.Write(o.Out))
 	if t.records > 0 {
 		o.metalKernel(&mergeKernels, attentionSource, "attend_merge", vectors).Dispatch(c, p,
 			gpu.Grid{
 				Groups:  metal.Size{X: vectors, Y: cache.KVHeads, Z: t.blocks},
-				Threads: metal.Size{X: min(256, (cache.HeadDim+31)&^31), Y: 1, Z: 1},
+				Threads: metal.Size{X: min(256, (cache.valueDim()+31)&^31), Y: 1, Z: 1},
 			}, spans, gpu.Read(o.Sinks), partial.ToRead(), gpu.Write(o.Out))
 	}
 }

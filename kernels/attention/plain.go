@@ -64,6 +64,7 @@ func (o *Attention) merge(i int, scratch []float32) {
 // says whether it is the tile of the sink tokens. tile and q are scratch.
 func (o *Attention) tile(u unit, t int, sinks bool, tile, q, scores, part []float32) {
 	c, d, record, group := o.Cache, o.Cache.HeadDim, o.recordFloats(), o.group()
+	n := c.valueDim()
 	pos := u.span.Pos + u.row
 	first, _ := o.seenOf(u.span, pos, t, sinks)
 	_, end := o.seenOf(u.span, pos+u.rows-1, t, sinks)
@@ -90,7 +91,7 @@ func (o *Attention) tile(u unit, t int, sinks bool, tile, q, scores, part []floa
 			}
 			s[p] = o.capped(sum)
 		}
-		weigh(s[from:to], r, d)
+		weigh(s[from:to], r, n)
 	}
 	for p := first; p < end; p++ {
 		c.values(t+p).read(tile[p*d:][:d], u.span.Pages, u.kvHead, t+p)
@@ -99,7 +100,7 @@ func (o *Attention) tile(u unit, t int, sinks bool, tile, q, scores, part []floa
 		from, to := o.seenOf(u.span, pos+i/group, t, sinks)
 		for p := from; p < to; p++ {
 			w := scores[i*tileTokens+p]
-			for j, v := range tile[p*d:][:d] {
+			for j, v := range tile[p*d:][:n] {
 				part[i*record+j] += w * v
 			}
 		}
@@ -177,7 +178,7 @@ func reset(record []float32) {
 // initTotals initializes the records that segments are merged into. They are empty, or hold the
 // sink: a score with weight 1 and no value.
 func (o *Attention) initTotals(u unit, total []float32) {
-	d, record, group := o.Cache.HeadDim, o.recordFloats(), o.group()
+	d, record, group := o.Cache.valueDim(), o.recordFloats(), o.group()
 	for i := range u.rows * group {
 		r := total[i*record:][:record]
 		reset(r)
@@ -207,7 +208,7 @@ func mergeRecords(part, total []float32, record int) {
 
 // finish divides the sums by their weights and writes the output.
 func (o *Attention) finish(u unit, total []float32) {
-	d, record, group := o.Cache.HeadDim, o.recordFloats(), o.group()
+	d, record, group := o.Cache.valueDim(), o.recordFloats(), o.group()
 	for i := range u.rows * group {
 		t := total[i*record:][:record]
 		out := o.Out.Row(u.span.Row + u.row + i/group)[(u.kvHead*group+i%group)*d:][:d]

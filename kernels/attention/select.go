@@ -94,9 +94,18 @@ func (o *Select) Check() error {
 // observe sets the attention of the observed rows. Nothing is written to its output.
 func (o *Select) observe() {
 	_, o.span = o.Span.Split(o.Span.Rows - o.Span.Compact.Observe)
-	o.attention = Attention{Q: o.Q, Out: o.Q, Cache: o.Cache, Scale: o.Scale, Cap: o.Cap,
+	o.attention = Attention{Q: o.Q, Out: o.unused(), Cache: o.Cache, Scale: o.Scale, Cap: o.Cap,
 		exact: true}
 	o.attention.Spans = append(o.attention.Spans, o.span)
+}
+
+// unused returns a tensor of the shape of the attention's output.
+func (o *Select) unused() kernels.Tensor {
+	out := o.Q
+	if o.Cache.latent() {
+		out.Cols = o.Q.Cols / o.Cache.HeadDim * o.Cache.ValueDim
+	}
+	return out
 }
 
 // Reference implements kernels.Op with a plain softmax in float64.

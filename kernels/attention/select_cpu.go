@@ -194,8 +194,9 @@ func (o *Select) copy(kvHead int, chosen []int32, from, to int) {
 	pages := o.span.Compact.Pages
 	for i := from; i < to; i++ {
 		pos := int(chosen[i])
-		for _, r := range [2]rows{o.Cache.keys(pos), o.Cache.values(pos)} {
-			r.copy(pages, i, o.span.Pages, pos, kvHead)
+		o.Cache.keys(pos).copy(pages, i, o.span.Pages, pos, kvHead)
+		if !o.Cache.latent() {
+			o.Cache.values(pos).copy(pages, i, o.span.Pages, pos, kvHead)
 		}
 	}
 }

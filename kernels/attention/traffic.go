@@ -23,14 +23,15 @@ func (o *Attention) Operations() (n kernels.Operations) {
 			seen += int64(s.Rows) * int64(min(o.Following, s.Rows-1)) / 2
 		}
 	}
-	product := 2 * seen * int64(o.Q.Cols)
-	for _, f := range []Format{o.Cache.KFormat, o.Cache.VFormat} {
+	add := func(f Format, columns int) {
 		if f.quantized() {
-			n.Int8 += product
+			n.Int8 += 2 * seen * int64(columns)
 		} else {
-			n.Float32 += product
+			n.Float32 += 2 * seen * int64(columns)
 		}
 	}
+	add(o.Cache.KFormat, o.Q.Cols)
+	add(o.Cache.VFormat, o.heads()*o.Cache.valueDim())
 	return n
 }
 

@@ -10,7 +10,7 @@ import (
 //
 // The vectors of a unit are the query rows of its block times the heads of its group; the head
 // index varies fastest. While segments are summed, each vector has a record of recordFloats floats:
-// the weighted sum of values [D], the highest score, and the sum of weights relative to that score.
+// the weighted sum of values, the highest score, and the sum of weights relative to that score.
 
 // A span of one block is split into its segments, so that all threads have work. It is not split if
 // the heads alone give enough units and there are many vectors, because each segment would prepare
@@ -54,7 +54,7 @@ func (o *Attention) sinkSegments() int { return min(o.SinkTokens, 1) }
 func (o *Attention) blockRows() int { return max(1, blockVectors/o.group()) }
 
 // recordFloats returns the size of a record. Records are multiples of 64 bytes apart.
-func (o *Attention) recordFloats() int { return o.Cache.HeadDim + 16 }
+func (o *Attention) recordFloats() int { return o.Cache.valueDim() + 16 }
 
 // scratchFloats returns the size of a worker's scratch memory, in floats:
 //

@@ -29,6 +29,9 @@ func (o *NormRope) native(isa cpu.ISA, s *kernels.Span, from, to int, scratch []
 		eps: C.float(o.Eps), scale: C.float(o.scale()),
 	}
 	var weight, posScale *C.float
+	if o.Interleaved {
+		shape.interleaved = 1
+	}
 	if !o.Weight.IsNone() {
 		weight = ptr(o.Weight)
 	}

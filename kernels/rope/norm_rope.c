@@ -81,6 +81,15 @@ SIMD void normalize(const float *x, const float *weight, float inverse, float *y
     }
 }
 
+// Writes the first elements of all pairs of x to y, and then the second ones.
+#define separate KERNEL(separate)
+static void separate(const float *restrict x, float *restrict y, int64_t half) {
+    for (int64_t i = 0; i < half; i++) {
+        y[i] = x[2 * i];
+        y[i + half] = x[2 * i + 1];
+    }
+}
+
 // Rotates the pairs y[i], y[i + half].
 #define rotate KERNEL(rotate)
 SIMD void rotate(
@@ -131,7 +140,12 @@ static void KERNEL(norm_rope)(const struct norm_rope_shape *s, const float *x, c
                 normalize(x, weight, inverse[h % HEADS], y, d);
             else
                 memcpy(y, x, (size_t)d * 4);
-            rotate(y, cosines, sines, out, half);
+            if (s->interleaved) {
+                separate(y, y + d, half);
+                rotate(y + d, cosines, sines, out, half);
+            } else {
+                rotate(y, cosines, sines, out, half);
+            }
             for (int64_t i = 2 * half; i < d; i++)
                 out[i] = y[i] * (float)factor;
         }

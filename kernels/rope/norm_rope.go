@@ -21,6 +21,10 @@ import (
 //	out[i]       = x[i] * cos(angle)       - x[i + R/2] * sin(angle)
 //	out[i + R/2] = x[i + R/2] * cos(angle) + x[i]       * sin(angle)
 //
+// With Interleaved, dimensions 2i and 2i+1 of x are a pair (DeepSeek). They are x[i] and
+// x[i + R/2] above, so that out still has the first ones of all pairs before the second ones. A dot
+// product of two such rows is that of rows with pairs side by side.
+//
 // All other dimensions are copied. PosScale, if there is one, then multiplies each row by a factor
 // that depends on its position alone. Row m*Heads + h is head h of batch row m, whose position
 // follows from the span that contains m. Rows outside the spans are not written. The angle is
@@ -30,11 +34,13 @@ type NormRope struct {
 	X       kernels.Tensor // float32 [M*Heads, D]
 	Weight  kernels.Tensor // float32 [1, D], or none: no normalization
 	InvFreq kernels.Tensor // float32 [1, R/2]
-	Out     kernels.Tensor // float32 [M*Heads, D]; may be X
+	Out     kernels.Tensor // float32 [M*Heads, D]; may be X, unless Interleaved
 	Spans   []kernels.Span
 	Heads   int
 	Eps     float32
 	Scale   float32 // multiplies cosine and sine (YaRN's attention factor); 0 means 1
+
+	Interleaved bool
 
 	// PosScale[i] multiplies the rows of positions i*PosStep to (i+1)*PosStep-1. The last value is
 	// for all later positions too.
@@ -65,6 +71,9 @@ func (o *NormRope) Check() error {
 	if !o.Weight.IsNone() {
 		err = errors.Join(err, kernels.CheckShape("weight", o.Weight, kernels.F32, 1, d))
 	}
+	if o.Interleaved && o.Out.Buffer == o.X.Buffer && o.Out.Offset == o.X.Offset {
+		err = errors.Join(err, errors.New("out: got x, expected another tensor for pairs"))
+	}
 	if !o.PosScale.IsNone() {
 		err = errors.Join(err, kernels.CheckShape("pos_scale", o.PosScale, kernels.F32, 1, -1))
 		if o.PosStep < 1 || o.PosStep > math.MaxInt32 || o.PosScale.Cols < 1 {
@@ -84,9 +93,9 @@ func (o *NormRope) Reference() {
 	}
 }
 
-// scratch returns the number of floats a worker needs: the cosines and sines of a row, and one
-// normalized head.
-func (o *NormRope) scratch() int { return 2*o.InvFreq.Cols + o.X.Cols }
+// scratch returns the number of floats a worker needs: the cosines and sines of a row, a normalized
+// head, and its pairs apart.
+func (o *NormRope) scratch() int { return 2*o.InvFreq.Cols + 2*o.X.Cols }
 
 func (o *NormRope) scale() float32 {
 	if o.Scale == 0 {
@@ -106,7 +115,8 @@ func (o *NormRope) posScale(pos int) float32 {
 // rows computes rows [from, to) of a span. It is the specification, and builds without cgo run it.
 func (o *NormRope) rows(s *kernels.Span, from, to int, scratch []float32) {
 	freq, half := o.InvFreq.Row(0), o.InvFreq.Cols
-	cos, sin, y := scratch[:half], scratch[half:2*half], scratch[2*half:o.scratch()]
+	cos, sin, y := scratch[:half], scratch[half:2*half], scratch[2*half:][:o.X.Cols]
+	pairs := scratch[2*half+o.X.Cols:][:2*half]
 	for r := from; r < to; r++ {
 		factor := o.posScale(s.Pos + r)
 		scale := float64(o.scale()) * float64(factor)
@@ -117,6 +127,12 @@ func (o *NormRope) rows(s *kernels.Span, from, to int, scratch []float32) {
 		for h := range o.Heads {
 			row := (s.Row+r)*o.Heads + h
 			o.normalize(y, o.X.Row(row))
+			if o.Interleaved {
+				copy(pairs, y)
+				for i := range half {
+					y[i], y[i+half] = pairs[2*i], pairs[2*i+1]
+				}
+			}
 			out := o.Out.Row(row)
 			for i := range half {
 				a, b := y[i], y[i+half]
@@ -175,17 +191,22 @@ func normRopeCases() []kernels.Case {
 		weight                      bool
 		scale                       float32
 		step                        int // of the factors, or 0
+		interleaved                 bool
 	}{
-		{1, 32, 32, 1, 0, false, 0, 0}, {4, 64, 64, 5, 100, true, 0, 0},
-		{16, 256, 64, 3, 262141, true, 0, 0}, {2, 80, 40, 4, 4095, false, 1.25, 0},
-		{3, 96, 96, 2, 131071, true, 0, 0}, {32, 128, 128, 1, 5000, true, 0, 0},
-		{32, 128, 128, 128, 1000, true, 0, 0}, {32, 128, 128, 128, 1000, false, 0, 0},
-		{3, 80, 40, 30, 6, true, 1.25, 8}, {6, 64, 64, 30, 262130, false, 0, 131072},
+		{1, 32, 32, 1, 0, false, 0, 0, false}, {4, 64, 64, 5, 100, true, 0, 0, false},
+		{16, 256, 64, 3, 262141, true, 0, 0, false}, {2, 80, 40, 4, 4095, false, 1.25, 0, false},
+		{3, 96, 96, 2, 131071, true, 0, 0, false}, {32, 128, 128, 1, 5000, true, 0, 0, false},
+		{32, 128, 128, 128, 1000, true, 0, 0, false}, {32, 128, 128, 128, 1000, false, 0, 0, false},
+		{3, 80, 40, 30, 6, true, 1.25, 8, false}, {6, 64, 64, 30, 262130, false, 0, 131072, false},
+		{20, 64, 64, 7, 90, false, 1.25, 0, true}, {3, 80, 40, 2, 4095, true, 0, 0, true},
 	} {
 		name := fmt.Sprintf("norm_rope_h%d_d%d_r%d_m%d_pos%d_norm_%t", s.heads, s.d, s.rotary,
 			s.rows, s.pos, s.weight)
 		if s.step > 0 {
 			name += fmt.Sprintf("_step%d", s.step)
+		}
+		if s.interleaved {
+			name += "_interleaved"
 		}
 		cases = append(cases, kernels.Case{
 			Name:   name,
@@ -202,6 +223,8 @@ func normRopeCases() []kernels.Case {
 					Out:     kernels.NewTensor(d, kernels.F32, (s.rows+2)*s.heads, s.d),
 					Spans:   []kernels.Span{{Row: 1, Rows: s.rows, Pos: s.pos}},
 					Heads:   s.heads, Eps: 1e-6, Scale: s.scale,
+
+					Interleaved: s.interleaved,
 				}
 				if s.weight {
 					o.Weight = kernels.RandomTensor(d, r, 1, s.d, 1)

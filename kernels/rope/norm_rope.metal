@@ -4,7 +4,8 @@
 // threads compute the cosines and sines of the row, and then each simdgroup computes one head. A
 // lane has the pairs (i, i + rotary_half) for i = lane, lane + 32, ... and every 32nd of the other
 // columns. So the order of the sum of squares depends only on the widths. A lane reads only columns
-// that it also writes, so out may be x.
+// that it also writes, so out may be x. If pairs are interleaved, pair i of x is (2i, 2i + 1), and
+// out may not be x.
 #include <metal_stdlib>
 #include "common/span.h"
 using namespace metal;
@@ -19,6 +20,7 @@ struct NormRopeParams {
   uint has_weight;
   uint pos_step;
   uint pos_scales;  // the number of factors, 0 for none
+  uint interleaved;
   float eps;
   float scale;
 };
@@ -129,11 +131,13 @@ kernel void norm_rope(
   }
   for (uint i = lane; i < p.rotary_half; i += 32) {
     const uint j = i + p.rotary_half;
-    float a = x[i];
-    float b = x[j];
+    const uint from = p.interleaved != 0 ? 2 * i : i;
+    const uint with = p.interleaved != 0 ? 2 * i + 1 : j;
+    float a = x[from];
+    float b = x[with];
     if (p.has_weight != 0) {
-      a = a * norm * weight[i];
-      b = b * norm * weight[j];
+      a = a * norm * weight[from];
+      b = b * norm * weight[with];
     }
     const float cosine = table[i].x;
     const float sine = table[i].y;

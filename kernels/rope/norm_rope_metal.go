@@ -22,6 +22,7 @@ type normRopeParams struct {
 	XStride, OutStride         uint32
 	HasWeight                  uint32
 	PosStep, PosScales         uint32
+	Interleaved                uint32
 	Eps, Scale                 float32
 }
 
@@ -38,6 +39,9 @@ func (o *NormRope) Metal(c *gpu.Context) {
 		PosScales: uint32(o.PosScale.Cols), Eps: o.Eps, Scale: o.scale()}
 	if !o.Weight.IsNone() {
 		p.HasWeight = 1
+	}
+	if o.Interleaved {
+		p.Interleaved = 1
 	}
 	simdgroups := min(o.Heads, normRopeHeads)
 	g := gpu.Grid{Groups: metal.Size{X: o.X.Rows / o.Heads,

@@ -100,6 +100,22 @@ MUTANTS = [
            "2 * c.IntermediateSize / 3", "c.IntermediateSize"),
     Mutant("the bias of the convolution is forgotten", "lfm2", "engine/nn/nn.go",
            "\tc.AddBias(y, l.ConvBias)\n", ""),
+    Mutant("the key of a latent is rotated twice", "glm4_moe_lite", "engine/nn/latent.go",
+           "\tc.RopeTo(key.Columns(rank, width), latent.Columns(rank, width), l.Rope, b.Spans, "
+           "1)\n",
+           "\tonce := c.Temp(kernels.F32, m, l.RopeDim)\n"
+           "\tc.RopeTo(once, latent.Columns(rank, width), l.Rope, b.Spans, 1)\n"
+           "\tc.RopeTo(key.Columns(rank, width), once, l.Rope, b.Spans, 1)\n"),
+    Mutant("pairs of a latent's key are apart", "glm4_moe_lite", "engine/models/deepseek_v3.go",
+           "c.RopeInterleave == nil || *c.RopeInterleave", "false"),
+    Mutant("the norms inside attention have the epsilon of the others", "deepseek_v3",
+           "engine/models/deepseek_v3.go", "if c.normEps == 0 {", "if true {"),
+    Mutant("YaRN does not scale the scores", "deepseek_v3", "engine/models/deepseek_v3.go",
+           "r.Scores() / math.Sqrt", "1 / math.Sqrt"),
+    Mutant("experts of all groups are chosen", "deepseek_v3", "engine/models/deepseek_moe.go",
+           "m.Groups, m.TopGroups = c.NGroup, c.TopKGroup", ""),
+    Mutant("the correction bias is forgotten", "glm4_moe", "kernels/moe/native_cgo.go",
+           "bias: floats(o.Bias), scale", "bias: nil, scale"),
     Mutant("the router has a softmax", "lfm2_moe", "engine/models/lfm2.go",
            "m.Sigmoid, m.Epsilon = true, lfm2RouterEps", "m.Epsilon = lfm2RouterEps"),
     Mutant("the router has no bias", "lfm2_moe", "engine/models/lfm2.go",

@@ -159,6 +159,32 @@ LFM2_MOE_VARIANTS = [
      "num_experts_per_tok": 2},
 ]
 
+# mlx-lm gives experts outside the best groups a score of 0, and transformers and Headroom choose
+# none. So the variants choose few experts of a group, whose scores are positive.
+DEEPSEEK_MOE = dict(
+    moe_intermediate_size=64, n_routed_experts=8, n_shared_experts=1, num_experts_per_tok=3,
+    first_k_dense_replace=1, moe_layer_freq=1, routed_scaling_factor=1.7, n_group=1, topk_group=1,
+    norm_topk_prob=True, topk_method="noaux_tc", scoring_func="sigmoid")
+# mlx-lm reads head_dim in none of these.
+LATENT = sizes(
+    hidden_size=64, intermediate_size=64, num_attention_heads=3, num_key_value_heads=3,
+    head_dim=None, q_lora_rank=64, kv_lora_rank=64, qk_nope_head_dim=64, qk_rope_head_dim=32,
+    v_head_dim=64, attention_bias=False, tie_word_embeddings=False, **DEEPSEEK_MOE)
+YARN = {"type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64, "beta_fast": 32,
+        "beta_slow": 1}
+DEEPSEEK_V3_VARIANTS = [
+    {"n_group": 4, "topk_group": 2, "num_experts_per_tok": 2, "num_hidden_layers": 2,
+     "rope_scaling": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}},
+    # As DeepSeek-V2-Lite: no q_lora_rank. Every bias, and another magnitude of the rotation.
+    {"hidden_size": 128, "num_attention_heads": 6, "num_key_value_heads": 6, "q_lora_rank": None,
+     "kv_lora_rank": 96, "qk_nope_head_dim": 64, "v_head_dim": 32, "vocab_size": 283,
+     "attention_bias": True, "n_shared_experts": 2, "norm_topk_prob": False,
+     "routed_scaling_factor": 0.8,
+     "rope_scaling": {**YARN, "mscale": 0.7, "mscale_all_dim": 1.3}},
+    {"first_k_dense_replace": 0, "n_group": 2, "topk_group": 1, "num_experts_per_tok": 2,
+     "rms_norm_eps": 1e-2},
+]
+
 QWEN3_5 = sizes(
     num_hidden_layers=4, head_dim=64, num_attention_heads=2, num_key_value_heads=1,
     full_attention_interval=3, linear_num_value_heads=3, linear_num_key_heads=3,
@@ -203,6 +229,17 @@ QWEN3_VL_MOE_VARIANTS = [
 ]
 
 TYPES = {
+    # mlx-lm needs a rope_scaling, and does not read norm_topk_prob.
+    "deepseek_v2": Row(LATENT, [
+        {"topk_method": "greedy", "norm_topk_prob": False, "num_hidden_layers": 2,
+         "rope_scaling": {**YARN, "mscale": 0.707, "mscale_all_dim": 0.707}},
+        {"topk_method": "group_limited_greedy", "norm_topk_prob": False, "n_group": 4,
+         "topk_group": 2, "q_lora_rank": None, "hidden_size": 128, "num_attention_heads": 6,
+         "num_key_value_heads": 6, "vocab_size": 283, "n_shared_experts": 2,
+         "routed_scaling_factor": 16.0,
+         "rope_scaling": {**YARN, "mscale": 0.7, "mscale_all_dim": 1.3}},
+    ]),
+    "deepseek_v3": Row(LATENT, DEEPSEEK_V3_VARIANTS),
     # mlx-lm has no window in this architecture, so that of the row is longer than the prompt. It
     # rounds sqrt(hidden_size) only if it computes in bfloat16, so hidden_size is a square.
     "gemma2": Row(
@@ -219,6 +256,23 @@ TYPES = {
     "gemma4": Row(GEMMA4, GEMMA4_VARIANTS, inside="gemma4_text"),
     "gemma4_text": Row(GEMMA4, GEMMA4_VARIANTS),
     "gemma4_unified": Row(GEMMA4, GEMMA4_VARIANTS, inside="gemma4_unified_text", mlx="gemma4"),
+    # mlx-lm does not scale these frequencies.
+    "glm4_moe": Row(sizes(hidden_size=64, num_attention_heads=2, num_hidden_layers=2,
+                          attention_bias=True, use_qk_norm=False, partial_rotary_factor=0.5,
+                          **DEEPSEEK_MOE), [
+        {"tie_word_embeddings": False, "use_qk_norm": True, "n_group": 4, "topk_group": 2,
+         "num_experts_per_tok": 2, "rope_scaling": None},
+        {**WIDE, "attention_bias": False, "rope_scaling": None, "partial_rotary_factor": 0.25,
+         "n_shared_experts": 2, "norm_topk_prob": False, "first_k_dense_replace": 0,
+         "rope_theta": 1e6},
+    ]),
+    "glm4_moe_lite": Row(LATENT, [
+        {"rms_norm_eps": 1e-5, "rope_theta": 1e6, "num_hidden_layers": 2},
+        {"rms_norm_eps": 1e-2, "hidden_size": 128, "num_attention_heads": 5,
+         "num_key_value_heads": 5, "qk_nope_head_dim": 96, "kv_lora_rank": 32,
+         "qk_rope_head_dim": 64, "v_head_dim": 96, "vocab_size": 283, "n_shared_experts": 2,
+         "attention_bias": True, "n_group": 2, "topk_group": 1, "num_experts_per_tok": 2},
+    ]),
     # Not "truncate": False, which the originals have: mlx-lm does not read it.
     "gpt_oss": Row(
         sizes(hidden_size=192, num_hidden_layers=4, num_local_experts=7,
@@ -241,6 +295,7 @@ TYPES = {
          "embedding_multiplier": 0.5, "attention_multiplier": 0.3},
     ]),
     "granitemoehybrid": Row(GRANITE4, GRANITE4_VARIANTS),
+    "kimi_k2": Row(LATENT, DEEPSEEK_V3_VARIANTS, mlx="deepseek_v3"),
     # mlx-lm's head is always tied, and it does not read head_dim or rope_scaling.
     "lfm2": Row(LFM2, LFM2_VARIANTS),
     "lfm2_moe": Row(LFM2_MOE, LFM2_MOE_VARIANTS),

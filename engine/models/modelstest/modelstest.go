@@ -33,6 +33,7 @@ var sharing = []Model{
 	{Type: "gemma3", Folder: "gemma3_text", Inside: "gemma3_text"},
 	{Type: "gemma4", Folder: "gemma4_text", Inside: "gemma4_text"},
 	{Type: "gemma4_unified", Folder: "gemma4_text", Inside: "gemma4_unified_text"},
+	{Type: "kimi_k2", Folder: "deepseek_v3"},
 	{Type: "mistral3", Folder: "ministral3", Inside: "ministral3"},
 	{Type: "qwen3_5", Folder: "qwen3_5_text", Inside: "qwen3_5_text"},
 	{Type: "qwen3_5_moe", Folder: "qwen3_5_moe_text", Inside: "qwen3_5_moe_text"},

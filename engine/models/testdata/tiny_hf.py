@@ -51,7 +51,44 @@ GRANITE4 = {
     "position_embedding_type": "nope",
 }
 
+# The experts of DeepSeek-V3 and GLM, and small latents.
+LATENT = {
+    "hidden_size": 64,
+    "intermediate_size": 64,
+    "moe_intermediate_size": 32,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "num_hidden_layers": 2,
+    "q_lora_rank": 32,
+    "kv_lora_rank": 64,
+    "qk_nope_head_dim": 48,
+    "qk_rope_head_dim": 32,
+    "v_head_dim": 32,
+    "n_routed_experts": 8,
+    "n_shared_experts": 1,
+    "num_experts_per_tok": 3,
+    "n_group": 4,
+    "topk_group": 2,
+    "max_position_embeddings": 2048,
+    "vocab_size": 320,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "pad_token_id": 0,
+    "tie_word_embeddings": False,
+}
+
 MODELS = {
+    "deepseek_v3_original": ("deepseek_v3", LATENT | {
+        "first_k_dense_replace": 1,
+        "rope_parameters": {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 8.0, "mscale": 0.8, "mscale_all_dim": 1.2,
+                            "original_max_position_embeddings": 64, "beta_fast": 32, "beta_slow": 1},
+    }),
+    "glm4_moe_lite_original": ("glm4_moe_lite", LATENT | {
+        "n_group": 1,
+        "topk_group": 1,
+        "mlp_layer_types": ["dense", "sparse"],
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+    }),
     "granitemoehybrid": ("granitemoehybrid", GRANITE4),
     "granitemoehybrid_moe": ("granitemoehybrid", GRANITE4 | {
         "intermediate_size": 32,
@@ -110,7 +147,7 @@ def make(name):
     model_type, keys = MODELS[name]
     torch.manual_seed(zlib.crc32(name.encode()))
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model(model_type, **keys)).to(torch.bfloat16).eval()
-    for buffer in ("expert_bias",):  # which the originals have in float32
+    for buffer in ("expert_bias", "e_score_correction_bias"):  # which the originals have in float32
         for module in model.modules():
             if hasattr(module, buffer):
                 setattr(module, buffer, getattr(module, buffer).float())

@@ -1,0 +1,148 @@
+package models
+
+// The mixture of experts of DeepSeek, which GLM 4 and Kimi K2 share. The first layers have an MLP,
+// and all others have routed experts beside shared ones. The router of DeepSeek-V3 has sigmoids,
+// and a correction bias that only the choice of experts sees. That of DeepSeek-V2 has a softmax.
+// Both may choose within the best groups of experts alone.
+//
+// Sources: DeepSeek-AI 2024, "DeepSeek-V2" and "DeepSeek-V3 Technical Report"; Hugging Face
+// transformers, models/deepseek_v2, deepseek_v3 and glm4_moe; mlx-lm, models of the same names.
+
+import (
+	"fmt"
+	"slices"
+
+	"headroom/engine/checkpoint"
+	"headroom/engine/nn"
+	"headroom/engine/ops"
+)
+
+// deepseekRouterEps is added to the sum by which the weights of experts are divided.
+const deepseekRouterEps = 1e-20
+
+// The values of topk_method.
+const (
+	noAuxLoss    = "noaux_tc" // sigmoids with a correction bias
+	groupLimited = "group_limited_greedy"
+	greedyChoice = "greedy" // without groups
+)
+
+type deepseekMoEConfig struct {
+	mixtureConfig
+	NRoutedExperts      int     `json:"n_routed_experts"`
+	NSharedExperts      int     `json:"n_shared_experts"`
+	NGroup              int     `json:"n_group"`
+	TopKGroup           int     `json:"topk_group"`
+	TopKMethod          string  `json:"topk_method"`
+	RoutedScalingFactor float64 `json:"routed_scaling_factor"`
+	FirstKDenseReplace  int     `json:"first_k_dense_replace"`
+	MoELayerFreq        int     `json:"moe_layer_freq"`
+	// MLPLayerTypes, "dense" or "sparse" for each layer, replaces the two keys above.
+	MLPLayerTypes []string `json:"mlp_layer_types"`
+}
+
+// newDeepseekMoEConfig returns the defaults.
+func newDeepseekMoEConfig() deepseekMoEConfig {
+	return deepseekMoEConfig{mixtureConfig: mixtureConfig{NormTopKProb: true}, NGroup: 1,
+		TopKGroup: 1, TopKMethod: noAuxLoss, RoutedScalingFactor: 1, MoELayerFreq: 1}
+}
+
+// resolve sets the keys of mixtureConfig and checks all. It returns an error, or nil, for each
+// check.
+func (c *deepseekMoEConfig) resolve(d *decoderConfig) []error {
+	c.NumExperts, c.NumLocalExperts, c.NumDenseLayers = c.NRoutedExperts, 0, c.FirstKDenseReplace
+	faults := []error{c.resolveLayers(d)}
+	if c.TopKMethod == greedyChoice {
+		c.NGroup, c.TopKGroup = 1, 1
+	}
+	faults = append(faults, c.mixtureConfig.resolve(d)...)
+	faults = append(faults,
+		positive("moe_layer_freq", c.MoELayerFreq),
+		positiveNumber("routed_scaling_factor", &c.RoutedScalingFactor))
+	if c.NSharedExperts != 0 {
+		faults = append(faults, positive("n_shared_experts", c.NSharedExperts),
+			positive("n_shared_experts times moe_intermediate_size",
+				c.NSharedExperts*c.MoEIntermediateSize))
+	}
+	known := []string{noAuxLoss, groupLimited, greedyChoice}
+	if !slices.Contains(known, c.TopKMethod) {
+		faults = append(faults, fmt.Errorf("topk_method is %q, expected one of %q", c.TopKMethod,
+			known))
+	}
+	return append(faults, c.checkGroups())
+}
+
+// resolveLayers sets the layers that have an MLP.
+func (c *deepseekMoEConfig) resolveLayers(d *decoderConfig) error {
+	c.DecoderSparseStep, c.MLPOnlyLayers = 1, nil
+	if n := len(c.MLPLayerTypes); n > 0 {
+		if n != d.NumHiddenLayers {
+			return fmt.Errorf("mlp_layer_types has %d entries for num_hidden_layers of %d", n,
+				d.NumHiddenLayers)
+		}
+		c.NumDenseLayers, c.MoELayerFreq = 0, 1
+	}
+	for i := range min(d.NumHiddenLayers, maxLayers) {
+		dense := i%max(c.MoELayerFreq, 1) != 0
+		if i < len(c.MLPLayerTypes) {
+			dense = c.MLPLayerTypes[i] == "dense"
+		}
+		if dense {
+			c.MLPOnlyLayers = append(c.MLPOnlyLayers, i)
+		}
+	}
+	return nil
+}
+
+// checkGroups checks that ops.Routing can choose the experts.
+func (c *deepseekMoEConfig) checkGroups() error {
+	if c.NumExperts == 0 {
+		return nil
+	}
+	if err := divides("n_group", c.NGroup, "n_routed_experts", c.NumExperts); err != nil {
+		return err
+	}
+	size := c.NumExperts / c.NGroup
+	switch {
+	case c.NGroup > ops.MaxExpertGroups:
+		return fmt.Errorf("n_group is %d, expected at most %d", c.NGroup, ops.MaxExpertGroups)
+	case c.TopKGroup < 1 || c.TopKGroup > c.NGroup || c.NumExpertsPerTok > c.TopKGroup*size:
+		return fmt.Errorf("topk_group is %d of %d groups of %d experts, expected groups with at "+
+			"least num_experts_per_tok of %d experts", c.TopKGroup, c.NGroup, size,
+			c.NumExpertsPerTok)
+	case c.NGroup > 1 && size < 2 && c.TopKMethod == noAuxLoss:
+		return fmt.Errorf("n_group is %d for %d experts, expected two or more experts in a group",
+			c.NGroup, c.NumExperts)
+	}
+	return nil
+}
+
+// load loads the feed-forward part s of a layer.
+func (c *deepseekMoEConfig) load(w *checkpoint.Weights, s checkpoint.Scope, layer int,
+	d *decoderConfig) feedForward {
+	if !c.sparse(layer) {
+		mlp := loadMLP(s, d.HiddenSize, d.IntermediateSize)
+		return &mlp
+	}
+	m := &nn.MoE{
+		Routing: ops.Routing{TopK: c.NumExpertsPerTok, Normalize: c.NormTopKProb,
+			Epsilon: deepseekRouterEps},
+		Gate:      s.Linear("gate", c.NumExperts, d.HiddenSize),
+		SwitchMLP: loadExperts(s, c.NumExperts, d.HiddenSize, c.MoEIntermediateSize),
+	}
+	if c.NGroup > 1 {
+		m.Groups, m.TopGroups = c.NGroup, c.TopKGroup
+	}
+	if c.TopKMethod == noAuxLoss {
+		m.Sigmoid = true
+		m.Bias = s.Vector("gate.e_score_correction_bias", c.NumExperts, 0)
+	}
+	if c.RoutedScalingFactor != 1 {
+		m.Scale = scale(ones(w, c.NumExperts), float32(c.RoutedScalingFactor))
+	}
+	if n := c.NSharedExperts * c.MoEIntermediateSize; n > 0 {
+		shared := loadMLP(s.Sub("shared_experts"), d.HiddenSize, n)
+		m.SharedExpert = &shared
+	}
+	return m
+}

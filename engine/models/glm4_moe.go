@@ -1,0 +1,58 @@
+package models
+
+// GLM 4 as a mixture of experts has grouped-query attention that rotates the first half of each
+// head, optional norms of queries and keys, and the experts of DeepSeek-V3. Layers after the last,
+// which draft tokens (MTP), are not loaded.
+//
+// Sources: GLM-4.5 Team 2025, "GLM-4.5"; Hugging Face transformers, models/glm4_moe; mlx-lm,
+// models/glm4_moe.py. Checkpoints: GLM-4.5, GLM-4.5-Air, GLM-4.6 and GLM-4.7, MLX conversions
+// included.
+
+import (
+	"headroom/engine/cache"
+	"headroom/engine/checkpoint"
+)
+
+// The defaults of rope_theta, partial_rotary_factor and first_k_dense_replace.
+const (
+	glm4RopeTheta     = 1e4
+	glm4PartialFactor = 0.5
+	glm4DenseLayers   = 1
+)
+
+type glm4MoEConfig struct {
+	decoderConfig
+	deepseekMoEConfig
+	UseQKNorm bool `json:"use_qk_norm"`
+}
+
+func loadGLM4MoE(w *checkpoint.Weights) (Model, error) {
+	c := glm4MoEConfig{decoderConfig: newDecoderConfig(),
+		deepseekMoEConfig: newDeepseekMoEConfig()}
+	c.FirstKDenseReplace = glm4DenseLayers
+	if err := w.Config.Decode(&c); err != nil {
+		return nil, err
+	}
+	if err := c.checkSiLU(w); err != nil {
+		return nil, err
+	}
+	faults := append(c.decoderConfig.resolve(), c.deepseekMoEConfig.resolve(&c.decoderConfig)...)
+	if err := validate(w.Config.ModelType, faults...); err != nil {
+		return nil, err
+	}
+	o := attentionOptions{qkvBias: c.AttentionBias, headNorm: c.UseQKNorm}
+	var err error
+	if o.rope, err = c.rope(w, checkpoint.RopeDefaults{Theta: glm4RopeTheta,
+		PartialFactor: glm4PartialFactor}); err != nil {
+		return nil, err
+	}
+	from := textWeights(w)
+	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
+		return &transformerLayer{
+			norms: c.preNorms(s, 0),
+			mlp:   c.deepseekMoEConfig.load(w, s.Sub("mlp"), i, &c.decoderConfig),
+			mixer: c.attention(s.Sub("self_attn"), o),
+		}, c.attentionSpec()
+	}
+	return from.load(w, &c.decoderConfig), nil
+}
