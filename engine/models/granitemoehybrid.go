@@ -218,13 +218,9 @@ func (c *graniteHybridConfig) feedForward(s checkpoint.Scope) feedForward {
 	if c.NumExperts == 0 {
 		return shared
 	}
-	s = s.Sub("block_sparse_moe")
-	return &nn.MoE{
-		Gate:         s.Linear("router.layer", c.NumExperts, c.HiddenSize),
-		SwitchMLP:    loadExperts(s, c.NumExperts, c.HiddenSize, c.MoEIntermediateSize),
-		SharedExpert: shared,
-		Routing:      ops.Routing{TopK: c.NumExpertsPerTok, Normalize: c.NormTopKProb},
-	}
+	m := c.routerMoE(s.Sub("block_sparse_moe"), &c.decoderConfig)
+	m.SharedExpert = shared
+	return m
 }
 
 // sharedMLP loads an MLP with fused projections.

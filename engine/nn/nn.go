@@ -25,7 +25,8 @@ func (l *Linear) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 // Attention is grouped-query attention with rotary position embeddings. It uses the paged KV cache,
 // or a ring of pages in layers with a window.
 //
-// QNorm and KNorm normalize queries and keys before the rotation. With HeadDim columns they
+// QNorm and KNorm normalize queries and keys before the rotation, or each head after it if
+// NormRotated is true (Hunyuan). With HeadDim columns they
 // normalize each head (Qwen3), and with those of all heads the whole projection (OLMo 3). They are
 // zero tensors if a model does not have them. If OutputGate is true, q_proj computes a query and a
 // gate of the same width for each head, and the output of the head is multiplied by the sigmoid of
@@ -46,7 +47,7 @@ type Attention struct {
 	Scale                      float32 // multiplies the scores before softmax
 	Cap                        float32 // limits the scaled scores (Gemma 2); 0 means none
 	Eps                        float32 // of QNorm, KNorm and VNorm
-	OutputGate                 bool
+	OutputGate, NormRotated    bool
 	// Bidirectional says that a token sees those that follow, too. FullWindow is then how many it
 	// sees before and after itself; 0: all.
 	Bidirectional bool
@@ -115,6 +116,10 @@ func (l *Attention) project(c *ops.Context, x kernels.Tensor) (q, k, v kernels.T
 func (l *Attention) normRope(c *ops.Context, b *batch.Batch, x, norm kernels.Tensor,
 	r ops.Rope, heads int) kernels.Tensor {
 	rows, cols := x.Rows/heads, heads*l.HeadDim
+	if l.NormRotated && !norm.IsNone() {
+		x = c.NormRope(x, kernels.Tensor{}, r, b.Spans, heads, l.Eps)
+		return c.RMSNorm(x, norm, l.Eps).Reshape(rows, cols)
+	}
 	if norm.Cols == cols && heads > 1 {
 		x = c.RMSNorm(x.Reshape(rows, cols), norm, l.Eps).Reshape(rows*heads, l.HeadDim)
 		norm = kernels.Tensor{}
