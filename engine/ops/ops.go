@@ -441,7 +441,9 @@ type Routing struct {
 	TopK      int
 	Sigmoid   bool           // the weights are sigmoids
 	Bias      kernels.Tensor // [1, E], added to sigmoids for the choice alone, or none
-	Normalize bool           // the weights of a row are divided by their sum plus Epsilon
+	Groups    int            // of experts, of which only the best TopGroups count; 0: none
+	TopGroups int
+	Normalize bool // the weights of a row are divided by their sum plus Epsilon
 	Epsilon   float32
 	Scale     kernels.Tensor // [1, E], a factor for the weight of each expert, or none
 }
@@ -451,7 +453,8 @@ type Routing struct {
 func (c *Context) Route(logits kernels.Tensor, r Routing) (ids, weights kernels.Tensor) {
 	ids, weights = c.Temp(kernels.I32, logits.Rows, r.TopK), c.f32(logits.Rows, r.TopK)
 	run(c, &c.ops.route, moe.Route{Logits: logits, K: r.TopK, Sigmoid: r.Sigmoid, Bias: r.Bias,
-		Normalize: r.Normalize, Epsilon: r.Epsilon, Scale: r.Scale, IDs: ids, Weights: weights})
+		Groups: r.Groups, TopGroups: r.TopGroups, Normalize: r.Normalize, Epsilon: r.Epsilon,
+		Scale: r.Scale, IDs: ids, Weights: weights})
 	return ids, weights
 }
 

@@ -99,6 +99,35 @@ func TestRouteSigmoidByHand(t *testing.T) {
 	})
 }
 
+// TestRouteGroupsByHand has three groups of two experts. With sigmoids, group 2 has the largest
+// sum, 3/4 + 3/4, then group 0 with 4/5 + 1/2, although the bias makes expert 2 of group 1 the
+// largest, 9/10. With a softmax, group 1 has the largest expert, 4/17, and then the lower of two
+// equals.
+func TestRouteGroupsByHand(t *testing.T) {
+	log := func(x float64) float32 { return float32(math.Log(x)) }
+	onEach(t, func(t *testing.T, d kernels.Device) {
+		o := Route{K: 3, Sigmoid: true, Groups: 3, TopGroups: 2,
+			Logits: kernels.FromFloat32s(d, 1, 6, []float32{log(4), 0, 0, log(0.25), log(3),
+				log(3)}),
+			Bias:    kernels.FromFloat32s(d, 1, 6, []float32{0, 0, 0.4, 0, 0, 0}),
+			IDs:     kernels.NewTensor(d, kernels.I32, 1, 3),
+			Weights: kernels.NewTensor(d, kernels.F32, 1, 3)}
+		run(d, &o)
+		if ids := o.IDs.Int32s(); !slices.Equal(ids, []int32{0, 4, 5}) {
+			t.Errorf("sigmoids: got experts %v, expected 0 4 5", ids)
+		}
+		expect(t, "sigmoids", o.Weights.Float32s(), []float32{4. / 5, 3. / 4, 3. / 4})
+		o.Sigmoid, o.Bias = false, kernels.Tensor{}
+		o.Logits = kernels.FromFloat32s(d, 1, 6, []float32{log(3), log(3), log(4), 0, log(3),
+			log(3)})
+		run(d, &o)
+		if ids := o.IDs.Int32s(); !slices.Equal(ids, []int32{2, 0, 1}) {
+			t.Errorf("softmax: got experts %v, expected 2 0 1", ids)
+		}
+		expect(t, "softmax", o.Weights.Float32s(), []float32{4. / 17, 3. / 17, 3. / 17})
+	})
+}
+
 // TestRouteTies checks that the lowest of equal experts comes first, however many there are.
 func TestRouteTies(t *testing.T) {
 	onEach(t, func(t *testing.T, d kernels.Device) {
@@ -140,6 +169,9 @@ func TestRouteNaN(t *testing.T) {
 					Bias:    kernels.FromFloat32s(d, 1, e, logits),
 					IDs:     kernels.NewTensor(d, kernels.I32, 1, 5),
 					Weights: kernels.NewTensor(d, kernels.F32, 1, 5)}
+				if i%2 == 0 {
+					o.Groups, o.TopGroups = e/5, min(e/5, 2)
+				}
 				run(d, &o)
 				for _, id := range append(o.IDs.Int32s(), ids...) {
 					if id < 0 || int(id) >= e {
@@ -253,6 +285,10 @@ func TestCheck(t *testing.T) {
 		return &ClampedSwiGLU{Gate: tensor(4, 8), Up: tensor(4, 8), IDs: ids, GateBias: bias,
 			UpBias: bias, Limit: limit, Alpha: 1, Out: tensor(4, 8)}
 	}
+	grouped := func(groups, top, k int) kernels.Op {
+		return &Route{Logits: tensor(2, 8), K: k, Sigmoid: true, Groups: groups, TopGroups: top,
+			IDs: ids(2, k), Weights: tensor(2, k)}
+	}
 	for _, c := range []struct {
 		op   kernels.Op
 		want string // part of the error, "" for none
@@ -269,6 +305,12 @@ func TestCheck(t *testing.T) {
 			Weights: tensor(2, 2)}, "for a softmax"},
 		{&Route{Logits: tensor(2, 8), K: 2, Sigmoid: true, Bias: tensor(1, 7), IDs: ids(2, 2),
 			Weights: tensor(2, 2)}, "bias"},
+		{grouped(4, 1, 2), ""},
+		{grouped(3, 1, 2), "3 of 8"},
+		{grouped(0, 1, 2), "0 of 8"},
+		{grouped(8, 2, 2), "one expert"},
+		{grouped(4, 1, 3), "at least 3"},
+		{grouped(4, 5, 2), "5 of 4"},
 		{&Combine{Experts: tensor(4, 8), Weights: tensor(2, 2), Out: tensor(2, 8)}, ""},
 		{&Combine{Experts: tensor(3, 8), Weights: tensor(2, 2), Out: tensor(2, 8)}, "experts"},
 		{&Combine{Experts: tensor(4, 8), Weights: tensor(2, 2), Out: tensor(2, 8),

@@ -41,7 +41,8 @@ func (o *Route) native(isa cpu.ISA, from, to int) {
 	logits := o.Logits.RowRange(from, to)
 	C.headroom_route(C.int(isa), C.headroom_route_inputs{logits: floats(logits),
 		bias: floats(o.Bias), scale: floats(o.Scale), logits_stride: C.ptrdiff_t(logits.Stride),
-		experts: C.int64_t(logits.Cols), k: C.int64_t(o.K), sigmoid: flag(o.Sigmoid),
+		experts: C.int64_t(logits.Cols), k: C.int64_t(o.K), groups: C.int64_t(o.Groups),
+		top_groups: C.int64_t(o.TopGroups), sigmoid: flag(o.Sigmoid),
 		normalize: flag(o.Normalize), epsilon: C.float(o.Epsilon)},
 		(*C.int32_t)(o.IDs.RowRange(from, to).Ptr()), floats(o.Weights.RowRange(from, to)),
 		C.int64_t(to-from))

@@ -3,11 +3,14 @@
 // block of 16 is kept, so a choice looks at E/16 maxima and one block.
 #include "route.h"
 
+#include <float.h>
+
 #ifdef ISA
 
 #define MAX_EXPERTS 512
 #define LEAST_SCORE -1e38f // of an expert, also in place of NaN
-#define NO_SCORE -2e38f    // of what is no expert, or has been chosen
+#define NO_SCORE -2e38f    // of what is no expert, is in no chosen group, or has been chosen
+#define MAX_GROUPS 32
 
 // Replaces logits by probabilities. Only the first n have a meaning.
 static void KERNEL(softmax)(float *p, int n) {
@@ -33,6 +36,32 @@ static void KERNEL(sigmoids)(float *p, float *score, const float *bias, int n) {
     }
 }
 
+// Gives NO_SCORE to the experts outside the best groups. route.go says what is best.
+static void KERNEL(limit)(float *score, const headroom_route_inputs *in) {
+    const int groups = (int)in->groups, size = (int)in->experts / groups;
+    float best[MAX_GROUPS];
+    char chosen[MAX_GROUPS] = {0};
+    for (int g = 0; g < groups; g++) {
+        float first = NO_SCORE, second = NO_SCORE;
+        for (int i = g * size; i < (g + 1) * size; i++) {
+            float x = score[i];
+            float lower = x > first ? first : x;
+            second = lower > second ? lower : second;
+            first = x > first ? x : first;
+        }
+        best[g] = in->sigmoid ? first + second : first;
+    }
+    for (int j = 0; j < in->top_groups; j++) {
+        int top = 0;
+        for (int g = 1; g < groups; g++)
+            if (best[g] > best[top]) top = g;
+        chosen[top] = 1;
+        best[top] = -FLT_MAX;
+    }
+    for (int g = 0; g < groups; g++)
+        for (int i = g * size; i < (g + 1) * size && !chosen[g]; i++) score[i] = NO_SCORE;
+}
+
 static void KERNEL(route)(const headroom_route_inputs *in, int32_t *ids, float *weights,
                           int64_t rows) {
     const float *logits = in->logits;
@@ -47,6 +76,7 @@ static void KERNEL(route)(const headroom_route_inputs *in, int32_t *ids, float *
         }
         if (in->sigmoid) KERNEL(sigmoids)(p, score, in->bias, n);
         else KERNEL(softmax)(p, n);
+        if (in->groups) KERNEL(limit)(score, in);
         for (int i = n; i < 16 * blocks; i++) score[i] = NO_SCORE;
         for (int b = 0; b < blocks; b++) block_max[b] = v_hmax(v_load(score + 16 * b));
         float chosen = 0;

@@ -14,12 +14,18 @@ import (
 const (
 	MaxExperts = 512
 	MaxChosen  = 16
+	MaxGroups  = 32
 )
 
 // Route chooses K experts for each token: those with the largest scores, in descending order, the
 // lower expert first among equals. The scores are a softmax over all experts, and are also the
 // weights. With Sigmoid, the weights are the sigmoids of the logits, and a score is a weight plus
 // the element of Bias for its expert, contiguous float32 [1, E] or none (LFM2).
+//
+// With Groups, the experts are that many groups of equal size in order, and only those of the
+// TopGroups groups with the largest scores are chosen, the lower group first among equals. The
+// score of a group is the largest of its experts' scores (DeepSeek-V2), or with Sigmoid the sum of
+// its two largest (DeepSeek-V3).
 //
 // With Normalize the weights are divided by their sum plus Epsilon. Then Scale, contiguous float32
 // [1, E], multiplies the weight of each chosen expert by its own factor, or is none (Gemma 4).
@@ -32,6 +38,8 @@ type Route struct {
 	K         int
 	Sigmoid   bool
 	Bias      kernels.Tensor
+	Groups    int // 0: none, else up to MaxGroups
+	TopGroups int
 	Normalize bool
 	Epsilon   float32
 	Scale     kernels.Tensor
@@ -63,11 +71,32 @@ func (o *Route) Check() error {
 		err = errors.Join(err, fmt.Errorf("k: got %d of %d experts, expected 1 to %d of at most %d",
 			o.K, e, MaxChosen, MaxExperts))
 	}
+	if o.Groups != 0 || o.TopGroups != 0 {
+		err = errors.Join(err, o.checkGroups(e))
+	}
 	if !o.IDs.Contiguous() || !o.Weights.Contiguous() {
 		err = errors.Join(err, errors.New(
 			"ids, weights: got gaps between rows, expected contiguous tensors"))
 	}
 	return err
+}
+
+// checkGroups checks the groups of e experts.
+func (o *Route) checkGroups(e int) error {
+	if o.Groups < 1 || o.Groups > MaxGroups || e%o.Groups != 0 {
+		return fmt.Errorf("groups: got %d of %d experts, expected 1 to %d of equal size", o.Groups,
+			e, MaxGroups)
+	}
+	size := e / o.Groups
+	if o.Sigmoid && size < 2 {
+		return fmt.Errorf("groups: got %d of one expert, expected two or more experts in each",
+			o.Groups)
+	}
+	if o.TopGroups < 1 || o.TopGroups > o.Groups || o.K > o.TopGroups*size {
+		return fmt.Errorf("top groups: got %d of %d with %d experts each, expected at least %d "+
+			"experts to choose from", o.TopGroups, o.Groups, size, o.K)
+	}
+	return nil
 }
 
 // Reference implements kernels.Op.
@@ -85,6 +114,9 @@ func (o *Route) rows(from, to int) {
 		} else {
 			softmax(p, o.Logits.Row(r))
 			copy(scores, p)
+		}
+		if o.Groups > 0 {
+			o.limit(scores)
 		}
 		var chosen float32
 		for j := range ids {
@@ -115,8 +147,50 @@ func (o *Route) rows(from, to int) {
 // Scores that are no number an expert usually has. route.c and route.metal repeat them.
 const (
 	leastScore = -1e38 // of an expert, also in place of NaN
-	noScore    = -2e38 // of an expert that has been chosen
+	noScore    = -2e38 // of an expert that has been chosen, or is in no chosen group
 )
+
+// limit gives noScore to the experts outside the best TopGroups groups.
+func (o *Route) limit(scores []float32) {
+	size := len(scores) / o.Groups
+	var space [MaxGroups]float32
+	groups := space[:o.Groups]
+	for g := range groups {
+		groups[g] = o.groupScore(scores[g*size:][:size])
+	}
+	var chosen [MaxGroups]bool
+	for range o.TopGroups {
+		best := 0
+		for g, v := range groups {
+			if v > groups[best] {
+				best = g
+			}
+		}
+		chosen[best], groups[best] = true, -math.MaxFloat32
+	}
+	for i := range scores {
+		if !chosen[i/size] {
+			scores[i] = noScore
+		}
+	}
+}
+
+// groupScore returns the score of a group from those of its experts.
+func (o *Route) groupScore(scores []float32) float32 {
+	first, second := float32(noScore), float32(noScore)
+	for _, v := range scores {
+		switch {
+		case v > first:
+			first, second = v, first
+		case v > second:
+			second = v
+		}
+	}
+	if o.Sigmoid {
+		return first + second
+	}
+	return first
+}
 
 // softmax writes the probabilities of logits to p.
 func softmax(p, logits []float32) {
@@ -168,11 +242,23 @@ func routeCases() []kernels.Case {
 		rows, experts, k  int
 		normalize, scaled bool
 		sigmoid, biased   bool
-	}{{1, 8, 2, true, false, false, false}, {5, 20, 3, false, false, false, false},
-		{7, 100, 16, true, false, false, false}, {1, 256, 8, true, false, false, false},
-		{512, 256, 8, true, false, false, false}, {64, 512, 10, true, false, false, false},
-		{9, 128, 8, true, true, false, false}, {5, 32, 4, true, false, true, true},
-		{7, 40, 16, false, true, true, false}, {3, 512, 10, true, true, true, true}} {
+		groups, top       int
+	}{
+		{rows: 1, experts: 8, k: 2, normalize: true},
+		{rows: 5, experts: 20, k: 3},
+		{rows: 7, experts: 100, k: 16, normalize: true},
+		{rows: 1, experts: 256, k: 8, normalize: true},
+		{rows: 512, experts: 256, k: 8, normalize: true},
+		{rows: 64, experts: 512, k: 10, normalize: true},
+		{rows: 9, experts: 128, k: 8, normalize: true, scaled: true},
+		{rows: 5, experts: 32, k: 4, normalize: true, sigmoid: true, biased: true},
+		{rows: 7, experts: 40, k: 16, scaled: true, sigmoid: true},
+		{rows: 3, experts: 512, k: 10, normalize: true, scaled: true, sigmoid: true, biased: true},
+		{rows: 5, experts: 256, k: 8, normalize: true, scaled: true, sigmoid: true, biased: true,
+			groups: 8, top: 4},
+		{rows: 9, experts: 160, k: 6, scaled: true, groups: 8, top: 3},
+		{rows: 4, experts: 60, k: 5, sigmoid: true, groups: 12, top: 1},
+	} {
 		name := fmt.Sprintf("route_f32_m%d_e%d_k%d_normalize_%t", s.rows, s.experts, s.k,
 			s.normalize)
 		if s.scaled {
@@ -183,6 +269,9 @@ func routeCases() []kernels.Case {
 		}
 		if s.biased {
 			name += "_biased"
+		}
+		if s.groups > 0 {
+			name += fmt.Sprintf("_groups%dof%d", s.top, s.groups)
 		}
 		cases = append(cases, kernels.Case{
 			Name:   name,
@@ -195,6 +284,8 @@ func routeCases() []kernels.Case {
 					Logits:    kernels.RandomTensor(d, r, s.rows, s.experts, 2),
 					K:         s.k,
 					Sigmoid:   s.sigmoid,
+					Groups:    s.groups,
+					TopGroups: s.top,
 					Normalize: s.normalize,
 					IDs:       kernels.NewTensor(d, kernels.I32, s.rows, s.k),
 					Weights:   kernels.NewTensor(d, kernels.F32, s.rows, s.k),

@@ -8,7 +8,7 @@
 typedef struct {
     const float *logits, *bias, *scale;
     ptrdiff_t logits_stride;
-    int64_t experts, k;
+    int64_t experts, k, groups, top_groups; // groups: 0 for none
     int sigmoid, normalize;
     float epsilon;
 } headroom_route_inputs;

@@ -16,13 +16,16 @@ struct RouteParams {
   uint scaled;   // scale is an operand
   uint sigmoid;
   uint biased;   // bias is an operand
+  uint groups;   // at most 32, or 0 for none
+  uint top_groups;
   float epsilon;
 };
 
 constant constexpr uint HELD = 16;  // experts of a lane
 constant constexpr uint NONE = 0xffffffffu;
 constant constexpr float LEAST_SCORE = -1e38f;  // of an expert, also in place of NaN
-constant constexpr float NO_SCORE = -2e38f;     // of what is no expert, or has been chosen
+constant constexpr float NO_SCORE = -2e38f;     // of what is no expert, is in no chosen
+                                                // group, or has been chosen
 
 // Writes the probabilities of a lane's experts to v, and returns the sum of all exponentials.
 inline float softmax(thread float* v, device const float* logits, uint experts, uint lane) {
@@ -47,6 +50,54 @@ inline float softmax(thread float* v, device const float* logits, uint experts, 
     v[i] = lane + 32 * i < experts ? v[i] / sum : NO_SCORE;
   }
   return sum;
+}
+
+// Gives NO_SCORE to a lane's experts v outside the best groups. Lane g holds the score of group g.
+inline void limit(thread float* v, constant RouteParams& p, uint lane) {
+  const uint size = p.experts / p.groups;
+  float mine = -FLT_MAX;
+  for (uint g = 0; g < p.groups; g++) {
+    float first = NO_SCORE;
+    uint expert = NONE;
+    for (uint i = 0; i < HELD; i++) {
+      const uint e = lane + 32 * i;
+      if (e / size == g && v[i] > first) {
+        first = v[i];
+        expert = e;
+      }
+    }
+    const float top = simd_max(first);
+    float score = top;
+    if (p.sigmoid != 0) {
+      const uint winner = simd_min(first == top ? expert : NONE);
+      float second = NO_SCORE;
+      for (uint i = 0; i < HELD; i++) {
+        const uint e = lane + 32 * i;
+        if (e / size == g && e != winner && v[i] > second) {
+          second = v[i];
+        }
+      }
+      score += simd_max(second);
+    }
+    if (lane == g) {
+      mine = score;
+    }
+  }
+  uint chosen = 0;  // a bit for each group
+  for (uint j = 0; j < p.top_groups; j++) {
+    const float top = simd_max(mine);
+    const uint winner = simd_min(lane < p.groups && mine == top ? lane : NONE);
+    chosen |= 1u << winner;
+    if (lane == winner) {
+      mine = -FLT_MAX;
+    }
+  }
+  for (uint i = 0; i < HELD; i++) {
+    const uint e = lane + 32 * i;
+    if (e < p.experts && (chosen >> (e / size) & 1u) == 0) {
+      v[i] = NO_SCORE;
+    }
+  }
 }
 
 kernel void route(
@@ -86,6 +137,9 @@ kernel void route(
   float total = sum;
   if (!isnan(sum)) {  // the same in all lanes
     total = 0.0f;
+    if (p.groups != 0) {
+      limit(v, p, lane);
+    }
     for (uint j = 0; j < p.chosen; j++) {
       float best = NO_SCORE;
       uint expert = NONE;

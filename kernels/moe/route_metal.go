@@ -17,6 +17,7 @@ var (
 // routeParams mirrors RouteParams in route.metal.
 type routeParams struct {
 	Rows, Experts, LogitsStride, Chosen, Normalize, Scaled, Sigmoid, Biased uint32
+	Groups, TopGroups                                                       uint32
 	Epsilon                                                                 float32
 }
 
@@ -28,7 +29,8 @@ func (o *Route) Metal(c *gpu.Context) {
 	p := routeParams{Rows: uint32(o.Logits.Rows), Experts: uint32(o.Logits.Cols),
 		LogitsStride: uint32(o.Logits.Stride), Chosen: uint32(o.K), Epsilon: o.Epsilon,
 		Normalize: flagOf(o.Normalize), Scaled: flagOf(!o.Scale.IsNone()),
-		Sigmoid: flagOf(o.Sigmoid), Biased: flagOf(!o.Bias.IsNone())}
+		Sigmoid: flagOf(o.Sigmoid), Biased: flagOf(!o.Bias.IsNone()),
+		Groups: uint32(o.Groups), TopGroups: uint32(o.TopGroups)}
 	routeKernel.Dispatch(c, p,
 		gpu.Rows((o.Logits.Rows+routeSimdgroups-1)/routeSimdgroups, 32*routeSimdgroups),
 		gpu.Read(o.Logits), gpu.Read(o.Scale), gpu.Read(o.Bias), gpu.Write(o.IDs),
