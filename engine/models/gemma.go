@@ -5,7 +5,8 @@ package models
 //
 // Sources: Gemma Team 2024, "Gemma: Open Models Based on Gemini Research and Technology"; Hugging
 // Face transformers, models/gemma; mlx-lm, models/gemma.py. Checkpoints: Gemma 2B and 7B and
-// CodeGemma, MLX conversions included. Their hidden_act is gelu in old configs, which means the tanh
+// CodeGemma, MLX conversions included. Their hidden_act is gelu in old configs, which means the
+// tanh
 // approximation, with which they were trained. mlx-lm computes the exact one.
 
 import (

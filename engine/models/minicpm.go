@@ -1,7 +1,8 @@
 package models
 
 // MiniCPM has the layers of Llama and the multipliers of Granite under other names: scale_emb of
-// the embeddings, scale_depth / sqrt(layers) of the output of each part, and dim_model_base / hidden of
+// the embeddings, scale_depth / sqrt(layers) of the output of each part, and dim_model_base /
+// hidden of
 // the logits.
 //
 // Sources: Hu et al. 2024, "MiniCPM"; Hugging Face, openbmb/MiniCPM-2B-sft-bf16; mlx-lm,

@@ -41,9 +41,12 @@ type Spec struct {
 // registry maps values of model_type in config.json to functions that load such a model. The
 // functions need not check w.Err, because Load does.
 var registry = map[string]func(w *checkpoint.Weights) (Model, error){
+	"cohere":            loadCohere,
+	"cohere2":           loadCohere,
 	"ernie4_5":          loadERNIE,
 	"ernie4_5_moe":      loadERNIE,
 	"exaone4":           loadEXAONE4,
+	"falcon_h1":         loadFalconH1,
 	"gemma":             loadGemma,
 	"gemma2":            loadGemma2,
 	"gemma3":            loadGemma3,
@@ -71,6 +74,8 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"mistral":           loadMistral,
 	"mistral3":          loadMistral3,
 	"mixtral":           loadMixtral,
+	"nemotron":          loadNemotron,
+	"nemotron_h":        loadNemotronH,
 	"olmo2":             loadOLMo2,
 	"olmo3":             loadOLMo3,
 	"olmoe":             loadOLMoE,
@@ -93,6 +98,8 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"qwen3_vl_text":     loadQwen3,
 	"seed_oss":          loadSeedOSS,
 	"smollm3":           loadSmolLM3,
+	"stablelm":          loadStableLM,
+	"starcoder2":        loadStarCoder2,
 	"telechat3":         loadLlama,
 	"xverse":            loadLlama,
 }

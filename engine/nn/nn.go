@@ -207,7 +207,11 @@ type Mamba2 struct {
 	Conv1D          kernels.Tensor // [C, taps]
 	ConvBias        kernels.Tensor // [1, C], or none
 	ALog, DtBias, D kernels.Tensor // [1, Heads]
-	Norm            kernels.Tensor // [1, Heads*Dim]
+	Norm            kernels.Tensor // [1, Heads*Dim], or none
+	// Ones, if it is not none, says that each group of its width is normalized by itself (Nemotron
+	// 3): ones [1, Heads*Dim/groups].
+	Ones    kernels.Tensor
+	InScale kernels.Tensor // [1, N], multiplies the output of InProj (Falcon-H1), or none
 	ops.SSMShape
 	Eps float32
 }
@@ -218,6 +222,9 @@ func (l *Mamba2) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	state cache.Layer) kernels.Tensor {
 	m, inner, channels := x.Rows, l.Heads*l.Dim, l.Conv1D.Rows
 	parts := l.InProj.Forward(c, x)
+	if !l.InScale.IsNone() {
+		c.MulTo(parts, parts, l.InScale)
+	}
 	gate, in := parts.Columns(0, inner), parts.Columns(inner, inner+channels)
 	dt := parts.Columns(inner+channels, inner+channels+l.Heads)
 	y := c.Temp(kernels.F32, m, inner)
@@ -230,7 +237,21 @@ func (l *Mamba2) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 			c.CopyRow(state.State, k.From, k.To)
 		}
 	}
-	return l.OutProj.Forward(c, c.RMSNorm(c.SiLUMul(gate, y), l.Norm, l.Eps))
+	return l.OutProj.Forward(c, l.normalize(c, c.SiLUMul(gate, y)))
+}
+
+// normalize normalizes y [M, Heads*Dim], all of a row or each group of it.
+func (l *Mamba2) normalize(c *ops.Context, y kernels.Tensor) kernels.Tensor {
+	switch {
+	case l.Norm.IsNone():
+		return y
+	case l.Ones.IsNone():
+		return c.RMSNorm(y, l.Norm, l.Eps)
+	}
+	groups := y.Cols / l.Ones.Cols
+	y = c.RMSNorm(y.Reshape(y.Rows*groups, l.Ones.Cols), l.Ones, l.Eps).Reshape(y.Rows, y.Cols)
+	c.MulTo(y, y, l.Norm)
+	return y
 }
 
 // ShortConv is the gated short convolution of LFM2. InProj computes three parts of a token, b, c
