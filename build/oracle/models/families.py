@@ -120,7 +120,8 @@ TYPES = {
     ]),
     "nemotron": Row(
         sizes(rms_norm_eps=None, norm_eps=1e-5, hidden_act="relu2", partial_rotary_factor=0.5), [
-            {**SMALL, **TIED, "attention_bias": True, "mlp_bias": True},
+            {**SMALL, **TIED, "attention_bias": True, "mlp_bias": True,
+             "intermediate_size": 320},
             {**WIDE, "partial_rotary_factor": 0.25,
              "rope_scaling": {"type": "linear", "factor": 4.0}},
         ]),
@@ -170,7 +171,7 @@ TYPES = {
     # mlx-lm does not read head_dim and sliding_window; weights.py gives it the activation.
     "starcoder2": Row(sizes(head_dim=None, rms_norm_eps=None, norm_epsilon=1e-5,
                             hidden_act="gelu_pytorch_tanh", use_bias=True), [
-        {**SMALL, **TIED},
+        {**SMALL, **TIED, "intermediate_size": 320},
         {**EVEN, "rope_theta": 1e6},
     ]),
     "telechat3": Row(sizes(), [
