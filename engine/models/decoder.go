@@ -220,10 +220,14 @@ type decoder struct {
 	embedScale  float32
 	layers      []decoderLayer
 	norm        kernels.Tensor
+	finalNorm   layerNorm       // instead of norm, or none
 	lmHead      *kernels.Weight // equal to embedTokens if the weights are tied
 
 	inputs   layerInputs // or nil
 	memoryOf []int       // the layer whose memory each layer uses; nil: its own
+	// sideStates says that every layer has a recurrent state beside its keys and values: layer i
+	// that of memory len(layers)+i.
+	sideStates bool
 	// outputs is the first of the last layers if these write no memory, else 0. They compute only
 	// the rows of batch.Outputs, and the first has a norm before it.
 	outputs  int
@@ -243,6 +247,8 @@ type decoderWeights struct {
 	head       checkpoint.Scope // has lm_head
 	normOffset float32          // added to norm weights: 1 if they are stored zero-centred, else 0
 	norm       string           // the module of the final norm; "": norm
+	embedding  string           // the module of the embedding; "": embed_tokens
+	centred    *layerNormConfig // of the final norm, if it is a LayerNorm; nil: it is not
 	// layer loads layer i from its scope, and returns the cache memory that it needs.
 	layer func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec)
 }
@@ -256,6 +262,10 @@ func textWeights(w *checkpoint.Weights) decoderWeights {
 	if w.Config.Modules != nil && !d.model.Has("embed_tokens.weight") { // without a head
 		d.model = w.At("")
 	}
+	// The names of Nemotron-H are those of its predecessors, Mamba.
+	if b := w.At("backbone."); !d.model.Has("embed_tokens.weight") && b.Has("embeddings.weight") {
+		d.model = b
+	}
 	if !d.head.Has("lm_head.weight") { // only other tensors have the prefix, such as MTP's
 		d.head = w.At("")
 	}
@@ -265,12 +275,16 @@ func textWeights(w *checkpoint.Weights) decoderWeights {
 // load builds the decoder that c describes. It stops at the first error, which w.Err returns.
 func (from decoderWeights) load(w *checkpoint.Weights, c *decoderConfig) *decoder {
 	m := &decoder{
-		spec:        Spec{VocabSize: c.VocabSize, ContextTokens: c.MaxPositionEmbeddings},
-		eps:         c.RMSNormEps,
-		embedTokens: from.model.Linear("embed_tokens", c.VocabSize, c.HiddenSize),
-		embedScale:  1,
-		norm: from.model.Vector(cmp.Or(from.norm, "norm")+".weight", c.HiddenSize,
-			from.normOffset),
+		spec: Spec{VocabSize: c.VocabSize, ContextTokens: c.MaxPositionEmbeddings},
+		eps:  c.RMSNormEps,
+		embedTokens: from.model.Linear(cmp.Or(from.embedding, "embed_tokens"), c.VocabSize,
+			c.HiddenSize),
+		embedScale: 1,
+	}
+	if name := cmp.Or(from.norm, "norm"); from.centred != nil {
+		m.finalNorm = from.centred.norm(from.model, name)
+	} else {
+		m.norm = from.model.Vector(name+".weight", c.HiddenSize, from.normOffset)
 	}
 	m.lmHead = m.embedTokens
 	if !c.TieWordEmbeddings && hasHead(w) {
@@ -314,7 +328,12 @@ func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) 
 			b, normed = &o.Batch, x
 		}
 		mark := c.Mark()
-		delta := layer.forward(c, b, h, x, m.inputOf(inputs, i), memory[m.memory(i)], m.eps)
+		own := memory[m.memory(i)]
+		if m.sideStates {
+			beside := memory[len(m.layers)+i]
+			own.Conv, own.State = beside.Conv, beside.State
+		}
+		delta := layer.forward(c, b, h, x, m.inputOf(inputs, i), own, m.eps)
 		nextNorm := m.norm
 		if i+1 < len(m.layers) {
 			nextNorm = m.layers[i+1].inputNorm()
@@ -334,7 +353,7 @@ func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) 
 	if m.mtp != nil {
 		m.mtp.append(c, b, m.embedTokens, x, memory[len(m.layers)], m.eps)
 	}
-	return x
+	return m.finalNorm.forward(c, x)
 }
 
 // selectRows returns the selected rows of the residual stream h, of x, which is h after the norm,

@@ -12,15 +12,11 @@ package models
 // 5 normalizes each by itself, and mlx-lm all together, as here.
 
 import (
-	"encoding/json"
-	"fmt"
-	"math"
 	"slices"
 
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
 	"headroom/engine/nn"
-	"headroom/engine/ops"
 )
 
 // The kinds of layers in layer_types; transformers 5 calls them linear_attention and
@@ -33,6 +29,7 @@ const (
 type graniteHybridConfig struct {
 	graniteConfig
 	mixtureConfig
+	mambaConfig
 	SharedIntermediateSize int    `json:"shared_intermediate_size"`
 	PositionEmbeddingType  string `json:"position_embedding_type"` // only "rope" rotates
 	// LayersBlockType is the older name of layer_types.
@@ -45,16 +42,11 @@ type graniteHybridConfig struct {
 	MambaDConv    int  `json:"mamba_d_conv"` // taps
 	MambaConvBias bool `json:"mamba_conv_bias"`
 	MambaProjBias bool `json:"mamba_proj_bias"` // of in_proj and out_proj
-	// TimeStepLimit has the least and the largest dt, by default 0 and infinity, as in
-	// transformers. mlx-lm has 0.001 and 100.
-	TimeStepLimit []json.RawMessage `json:"time_step_limit"`
-
-	dtMin, dtMax float32
 }
 
 func newGraniteHybridConfig() graniteHybridConfig {
-	c := graniteHybridConfig{graniteConfig: newGraniteConfig(), MambaNGroups: 1, MambaDState: 256,
-		MambaDConv: 4, MambaConvBias: true, dtMax: math.MaxFloat32}
+	c := graniteHybridConfig{graniteConfig: newGraniteConfig(), mambaConfig: newMambaConfig(),
+		MambaNGroups: 1, MambaDState: 256, MambaDConv: 4, MambaConvBias: true}
 	c.TieWordEmbeddings = true
 	return c
 }
@@ -81,10 +73,8 @@ func loadGraniteHybrid(w *checkpoint.Weights) (Model, error) {
 			l.mixer = c.attention(s.Sub("self_attn"), o)
 			return l, c.attentionSpec()
 		}
-		l.mixer = c.mamba(s.Sub("mamba"))
-		return l, cache.LayerSpec{ConvValues: (c.MambaDConv - 1) * c.channels(),
-			ConvChannels: c.channels(), StateValues: c.MambaNHeads * c.MambaDHead * c.MambaDState,
-			StateRow: c.MambaDState}
+		l.mixer = c.mamba(s.Sub("mamba"), &c.decoderConfig)
+		return l, c.mambaSpec()
 	}
 	return c.graniteConfig.load(w, layer), nil
 }
@@ -105,7 +95,13 @@ func (c *graniteHybridConfig) validate(w *checkpoint.Weights) error {
 	faults = append(faults, c.mixtureConfig.resolve(&c.decoderConfig)...)
 	faults = append(faults, positive("shared_intermediate_size", c.SharedIntermediateSize),
 		c.resolveLayers(), c.resolveTimeStep())
-	return validate(w.Config.ModelType, append(faults, c.checkMamba()...)...)
+	c.heads, c.headDim, c.groups = c.MambaNHeads, c.MambaDHead, c.MambaNGroups
+	c.state, c.taps, c.convBias = c.MambaDState, c.MambaDConv, c.MambaConvBias
+	c.inBias, c.outBias = c.MambaProjBias, c.MambaProjBias
+	if slices.Contains(c.LayerTypes, linearAttention) {
+		faults = append(faults, c.checkMamba(olderMambaKeys)...)
+	}
+	return validate(w.Config.ModelType, faults...)
 }
 
 // resolveLayers gives every layer a kind in LayerTypes: full or linear attention.
@@ -127,88 +123,6 @@ func (c *graniteHybridConfig) resolveLayers() error {
 	return err
 }
 
-// resolveTimeStep sets the limits of dt.
-func (c *graniteHybridConfig) resolveTimeStep() error {
-	if len(c.TimeStepLimit) == 0 {
-		return nil
-	}
-	bad := fmt.Errorf("time_step_limit is %s, expected two numbers of at least 0, in ascending "+
-		"order", c.TimeStepLimit)
-	if len(c.TimeStepLimit) != 2 {
-		return bad
-	}
-	for i, at := range []*float32{&c.dtMin, &c.dtMax} {
-		if !readLimit(c.TimeStepLimit[i], at) {
-			return bad
-		}
-	}
-	if !(c.dtMin >= 0 && c.dtMin <= c.dtMax) {
-		return bad
-	}
-	return nil
-}
-
-// readLimit sets limit to a number in JSON and reports whether it is one. Infinity, which JSON does
-// not have, is a string from modelfile.Decode, and {"__float__": "Infinity"} from transformers 5.
-func readLimit(text json.RawMessage, limit *float32) bool {
-	if json.Unmarshal(text, limit) == nil {
-		return true
-	}
-	var named struct {
-		Float string `json:"__float__"`
-	}
-	if json.Unmarshal(text, &named.Float) != nil && json.Unmarshal(text, &named) != nil ||
-		named.Float != "Infinity" {
-		return false
-	}
-	*limit = math.MaxFloat32
-	return true
-}
-
-// checkMamba checks the keys of Mamba-2, if a layer has it.
-func (c *graniteHybridConfig) checkMamba() []error {
-	if !slices.Contains(c.LayerTypes, linearAttention) {
-		return nil
-	}
-	faults := []error{divides("mamba_n_groups", c.MambaNGroups, "mamba_n_heads", c.MambaNHeads),
-		positive("mamba_d_head", c.MambaDHead)}
-	if c.MambaDState < 1 || c.MambaDState > ops.MaxStateCols {
-		faults = append(faults, fmt.Errorf("mamba_d_state is %d, expected 1 to %d", c.MambaDState,
-			ops.MaxStateCols))
-	}
-	if c.MambaDConv < 2 || c.MambaDConv > ops.MaxTaps {
-		faults = append(faults, fmt.Errorf("mamba_d_conv is %d, expected 2 to %d", c.MambaDConv,
-			ops.MaxTaps))
-	}
-	return faults
-}
-
-// channels returns C, the number of channels of the convolution over x, B and C.
-func (c *graniteHybridConfig) channels() int {
-	return c.MambaNHeads*c.MambaDHead + 2*c.MambaNGroups*c.MambaDState
-}
-
-func (c *graniteHybridConfig) mamba(s checkpoint.Scope) *nn.Mamba2 {
-	inner := c.MambaNHeads * c.MambaDHead
-	l := &nn.Mamba2{
-		InProj: loadLinear(s, "in_proj", inner+c.channels()+c.MambaNHeads, c.HiddenSize,
-			c.MambaProjBias),
-		OutProj: loadLinear(s, "out_proj", c.HiddenSize, inner, c.MambaProjBias),
-		Conv1D:  s.Matrix("conv1d.weight", c.channels(), c.MambaDConv, 0),
-		ALog:    s.Vector("A_log", c.MambaNHeads, 0),
-		DtBias:  s.Vector("dt_bias", c.MambaNHeads, 0),
-		D:       s.Vector("D", c.MambaNHeads, 0),
-		Norm:    s.Vector("norm.weight", inner, 0),
-		SSMShape: ops.SSMShape{Heads: c.MambaNHeads, Groups: c.MambaNGroups, Dim: c.MambaDHead,
-			N: c.MambaDState, DtMin: c.dtMin, DtMax: c.dtMax},
-		Eps: c.RMSNormEps,
-	}
-	if c.MambaConvBias {
-		l.ConvBias = s.Vector("conv1d.bias", c.channels(), 0)
-	}
-	return l
-}
-
 // feedForward loads the MLP of layer s, or its experts with the MLP.
 func (c *graniteHybridConfig) feedForward(s checkpoint.Scope) feedForward {
 	if c.NumExperts == 0 && s.Has("mlp.gate_proj.weight") {
@@ -218,13 +132,9 @@ func (c *graniteHybridConfig) feedForward(s checkpoint.Scope) feedForward {
 	if c.NumExperts == 0 {
 		return shared
 	}
-	s = s.Sub("block_sparse_moe")
-	return &nn.MoE{
-		Gate:         s.Linear("router.layer", c.NumExperts, c.HiddenSize),
-		SwitchMLP:    loadExperts(s, c.NumExperts, c.HiddenSize, c.MoEIntermediateSize),
-		SharedExpert: shared,
-		Routing:      ops.Routing{TopK: c.NumExpertsPerTok, Normalize: c.NormTopKProb},
-	}
+	m := c.routerMoE(s.Sub("block_sparse_moe"), &c.decoderConfig)
+	m.SharedExpert = shared
+	return m
 }
 
 // sharedMLP loads an MLP with fused projections.

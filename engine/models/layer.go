@@ -78,13 +78,21 @@ func (c *decoderConfig) preNorms(s checkpoint.Scope, offset float32) layerNorms 
 // of rope_theta.
 func (c *decoderConfig) similar(w *checkpoint.Weights, theta float64,
 	o attentionOptions) (Model, error) {
+	return c.alike(w, checkpoint.RopeDefaults{Theta: theta}, o,
+		func(_ int, s checkpoint.Scope, o attentionOptions) decoderLayer { return c.layer(s, o) })
+}
+
+// alike loads an architecture whose layers all have the same attention. layer loads layer i from s,
+// and gets the options with the rope, of which d has the defaults.
+func (c *decoderConfig) alike(w *checkpoint.Weights, d checkpoint.RopeDefaults, o attentionOptions,
+	layer func(i int, s checkpoint.Scope, o attentionOptions) decoderLayer) (Model, error) {
 	var err error
-	if o.rope, err = c.rope(w, checkpoint.RopeDefaults{Theta: theta}); err != nil {
+	if o.rope, err = c.rope(w, d); err != nil {
 		return nil, err
 	}
 	from := textWeights(w)
 	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
-		return c.layer(s, o), c.memory(i)
+		return layer(i, s, o), c.memory(i)
 	}
 	return from.load(w, c), nil
 }
@@ -128,6 +136,10 @@ type attentionOptions struct {
 	bidirectional bool
 	fullWindow    int
 	names         attentionNames
+	// neighbours says that the rope rotates each dimension with the next one; see neighbours.go.
+	neighbours bool
+	// normRotated says that q_norm and k_norm normalize heads after their rotation.
+	normRotated bool
 }
 
 // attentionNames are the names of a module and of two tensors of attention, if they differ from
@@ -146,6 +158,7 @@ const (
 // attention loads the attention module s.
 func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.Attention {
 	queryRows, kvRows := c.NumAttentionHeads*c.HeadDim, c.NumKeyValueHeads*c.HeadDim
+	order := o.order(c.HeadDim)
 	outputRows := queryRows
 	if o.outputGate {
 		queryRows *= 2
@@ -161,6 +174,7 @@ func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.At
 		Eps:        c.RMSNormEps,
 		OutputGate: o.outputGate,
 
+		NormRotated:   o.normRotated,
 		Bidirectional: o.bidirectional,
 		FullWindow:    o.fullWindow,
 	}
@@ -168,9 +182,9 @@ func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.At
 		parts := s.Split("qkv_proj", c.HiddenSize, queryRows, kvRows, kvRows)
 		a.QProj.Weight, a.KProj.Weight, a.VProj.Weight = parts[0], parts[1], parts[2]
 	} else {
-		a.QProj = loadLinear(s, "q_proj", queryRows, c.HiddenSize, o.qkvBias)
+		a.QProj = order.linear(s, "q_proj", queryRows, c.HiddenSize, o.qkvBias)
 		if o.kvFrom != kvOtherLayer {
-			a.KProj = loadLinear(s, "k_proj", kvRows, c.HiddenSize, o.qkvBias)
+			a.KProj = order.linear(s, "k_proj", kvRows, c.HiddenSize, o.qkvBias)
 		}
 		if o.kvFrom == kvOwn {
 			a.VProj = loadLinear(s, "v_proj", kvRows, c.HiddenSize, o.qkvBias)
@@ -188,13 +202,13 @@ func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.At
 	kNorm := cmp.Or(o.names.kNorm, "k_norm.weight")
 	switch {
 	case o.headNorm:
-		a.QNorm = s.Vector(qNorm, c.HeadDim, o.normOffset)
+		a.QNorm = order.vector(s.Vector(qNorm, c.HeadDim, o.normOffset))
 		if o.kvFrom != kvOtherLayer {
-			a.KNorm = s.Vector(kNorm, c.HeadDim, o.normOffset)
+			a.KNorm = order.vector(s.Vector(kNorm, c.HeadDim, o.normOffset))
 		}
 	case o.wideNorm:
-		a.QNorm = s.Vector(qNorm, outputRows, o.normOffset)
-		a.KNorm = s.Vector(kNorm, kvRows, o.normOffset)
+		a.QNorm = order.vector(s.Vector(qNorm, outputRows, o.normOffset))
+		a.KNorm = order.vector(s.Vector(kNorm, kvRows, o.normOffset))
 	}
 	return a
 }

@@ -52,6 +52,14 @@ func epsilon(key string, value float32) error {
 	return nil
 }
 
+// atMost returns an error unless value is from 1 to limit.
+func atMost(key string, value int, limitKey string, limit int) error {
+	if value < 1 || value > limit {
+		return fmt.Errorf("%s is %d, expected 1 to %s, which is %d", key, value, limitKey, limit)
+	}
+	return nil
+}
+
 // divides returns an error unless part and whole are positive and part divides whole.
 func divides(partKey string, part int, wholeKey string, whole int) error {
 	if err := errors.Join(positive(partKey, part), positive(wholeKey, whole)); err != nil {

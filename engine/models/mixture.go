@@ -91,3 +91,24 @@ func (c *mixtureConfig) load(s checkpoint.Scope, layer int, d *decoderConfig) fe
 	}
 	return m
 }
+
+// validateUniform checks the keys of an architecture whose layers all have experts with SiLU, of
+// the size intermediate_size.
+func (c *mixtureConfig) validateUniform(w *checkpoint.Weights, d *decoderConfig) error {
+	if err := d.checkSiLU(w); err != nil {
+		return err
+	}
+	c.MoEIntermediateSize, c.NumDenseLayers, c.MLPOnlyLayers = d.IntermediateSize, 0, nil
+	faults := append(d.resolve(), c.resolve(d)...)
+	faults = append(faults, positive("num_experts", c.NumExperts))
+	return validate(w.Config.ModelType, append(faults, d.fillLayerTypes()...)...)
+}
+
+// moeBlock returns the mixture of experts of a layer s: block_sparse_moe, or mlp in some writers'
+// files.
+func moeBlock(s checkpoint.Scope) checkpoint.Scope {
+	if s.Has("mlp.gate.weight") && !s.Has("block_sparse_moe.gate.weight") {
+		return s.Sub("mlp")
+	}
+	return s.Sub("block_sparse_moe")
+}

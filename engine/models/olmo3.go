@@ -67,6 +67,11 @@ func (c *decoderConfig) olmo3Ropes(w *checkpoint.Weights) (map[string]ops.Rope, 
 func (c *decoderConfig) olmo3Layer(s checkpoint.Scope, rope ops.Rope) *transformerLayer {
 	o := c.llamaAttention()
 	o.rope, o.wideNorm = rope, true
+	return c.postNormLayer(s, o)
+}
+
+// postNormLayer loads the layer s, which has a norm after each part and none before it.
+func (c *decoderConfig) postNormLayer(s checkpoint.Scope, o attentionOptions) *transformerLayer {
 	return &transformerLayer{
 		norms: layerNorms{
 			afterMixer: s.Vector("post_attention_layernorm.weight", c.HiddenSize, 0),

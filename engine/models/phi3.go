@@ -67,16 +67,21 @@ func (c *decoderConfig) phi3Rope(w *checkpoint.Weights) (ops.Rope, error) {
 }
 
 func (c *decoderConfig) phi3Layer(s checkpoint.Scope, rope ops.Rope) *transformerLayer {
-	mlp, n := s.Sub("mlp"), c.IntermediateSize
-	gateUp := mlp.Split("gate_up_proj", c.HiddenSize, n, n)
 	return &transformerLayer{
 		norms: c.preNorms(s, 0),
-		mlp: &nn.MLP{
-			GateProj: nn.Linear{Weight: gateUp[0]},
-			UpProj:   nn.Linear{Weight: gateUp[1]},
-			DownProj: loadLinear(mlp, "down_proj", c.HiddenSize, n, false),
-			GELU:     c.isGELU(),
-		},
+		mlp:   c.gateUpMLP(s.Sub("mlp")),
 		mixer: c.attention(s.Sub("self_attn"), attentionOptions{rope: rope, fused: true}),
+	}
+}
+
+// gateUpMLP loads the MLP s, which has one matrix for gate and up.
+func (c *decoderConfig) gateUpMLP(s checkpoint.Scope) *nn.MLP {
+	n := c.IntermediateSize
+	gateUp := s.Split("gate_up_proj", c.HiddenSize, n, n)
+	return &nn.MLP{
+		GateProj: nn.Linear{Weight: gateUp[0]},
+		UpProj:   nn.Linear{Weight: gateUp[1]},
+		DownProj: loadLinear(s, "down_proj", c.HiddenSize, n, false),
+		GELU:     c.isGELU(),
 	}
 }

@@ -25,11 +25,13 @@ func (f folder) copied(name string, x safetensors.Tensor) folder {
 func (f folder) root(t *testing.T) string {
 	t.Helper()
 	for name := range f.tensors {
-		if root, ok := strings.CutSuffix(name, "embed_tokens.weight"); ok {
-			return root
+		for _, embedding := range []string{"embed_tokens.weight", "embeddings.weight"} {
+			if root, ok := strings.CutSuffix(name, embedding); ok {
+				return root
+			}
 		}
 	}
-	t.Fatal("no embed_tokens.weight")
+	t.Fatal("no embedding")
 	return ""
 }
 
@@ -48,13 +50,22 @@ func TestUnknownTensors(t *testing.T) {
 	for _, name := range tiny {
 		original := readTiny(t, name)
 		root := original.root(t)
-		norm := root + "norm"
-		if original.has("embedding_norm") { // LFM2
-			norm = root + "embedding_norm"
+		norm, embedding := root+"norm", root+"embed_tokens"
+		for _, other := range []string{"embedding_norm", "final_layernorm", "norm_f"} {
+			if original.has(other) {
+				norm = root + other
+			}
+		}
+		extraNorm := norm + ".bias"
+		if original.has(extraNorm) { // a LayerNorm
+			extraNorm = norm + ".offset"
+		}
+		if original.has("embeddings") { // Nemotron-H
+			embedding = root + "embeddings"
 		}
 		unknown := []string{root + "layers.0.extra_norm.weight",
-			root + "layers.1.self_attn.gate.bias", root + "layers.1.mlp.alpha", norm + ".bias",
-			root + "embed_tokens.bias", root + "embed_layernorm.weight",
+			root + "layers.1.self_attn.gate.bias", root + "layers.1.mlp.alpha", extraNorm,
+			embedding + ".bias", root + "embed_layernorm.weight",
 			root + "embed_positions.weight", "lm_head.bias"}
 		for _, extra := range unknown {
 			f := original.copied(extra, filled(3, 0.5))

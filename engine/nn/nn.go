@@ -25,7 +25,8 @@ func (l *Linear) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 // Attention is grouped-query attention with rotary position embeddings. It uses the paged KV cache,
 // or a ring of pages in layers with a window.
 //
-// QNorm and KNorm normalize queries and keys before the rotation. With HeadDim columns they
+// QNorm and KNorm normalize queries and keys before the rotation, or each head after it if
+// NormRotated is true (Hunyuan). With HeadDim columns they
 // normalize each head (Qwen3), and with those of all heads the whole projection (OLMo 3). They are
 // zero tensors if a model does not have them. If OutputGate is true, q_proj computes a query and a
 // gate of the same width for each head, and the output of the head is multiplied by the sigmoid of
@@ -46,7 +47,7 @@ type Attention struct {
 	Scale                      float32 // multiplies the scores before softmax
 	Cap                        float32 // limits the scaled scores (Gemma 2); 0 means none
 	Eps                        float32 // of QNorm, KNorm and VNorm
-	OutputGate                 bool
+	OutputGate, NormRotated    bool
 	// Window is the number of positions that a row sees, including its own, in a layer whose memory
 	// keeps all positions; 0: all.
 	Window int
@@ -118,6 +119,10 @@ func (l *Attention) project(c *ops.Context, x kernels.Tensor) (q, k, v kernels.T
 func (l *Attention) normRope(c *ops.Context, b *batch.Batch, x, norm kernels.Tensor,
 	r ops.Rope, heads int) kernels.Tensor {
 	rows, cols := x.Rows/heads, heads*l.HeadDim
+	if l.NormRotated && !norm.IsNone() {
+		x = c.NormRope(x, kernels.Tensor{}, r, b.Spans, heads, l.Eps)
+		return c.RMSNorm(x, norm, l.Eps).Reshape(rows, cols)
+	}
 	if norm.Cols == cols && heads > 1 {
 		x = c.RMSNorm(x.Reshape(rows, cols), norm, l.Eps).Reshape(rows*heads, l.HeadDim)
 		norm = kernels.Tensor{}
@@ -205,7 +210,11 @@ type Mamba2 struct {
 	Conv1D          kernels.Tensor // [C, taps]
 	ConvBias        kernels.Tensor // [1, C], or none
 	ALog, DtBias, D kernels.Tensor // [1, Heads]
-	Norm            kernels.Tensor // [1, Heads*Dim]
+	Norm            kernels.Tensor // [1, Heads*Dim], or none
+	// Ones, if it is not none, says that each group of its width is normalized by itself (Nemotron
+	// 3): ones [1, Heads*Dim/groups].
+	Ones    kernels.Tensor
+	InScale kernels.Tensor // [1, N], multiplies the output of InProj (Falcon-H1), or none
 	ops.SSMShape
 	Eps float32
 }
@@ -216,6 +225,9 @@ func (l *Mamba2) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	state cache.Layer) kernels.Tensor {
 	m, inner, channels := x.Rows, l.Heads*l.Dim, l.Conv1D.Rows
 	parts := l.InProj.Forward(c, x)
+	if !l.InScale.IsNone() {
+		c.MulTo(parts, parts, l.InScale)
+	}
 	gate, in := parts.Columns(0, inner), parts.Columns(inner, inner+channels)
 	dt := parts.Columns(inner+channels, inner+channels+l.Heads)
 	y := c.Temp(kernels.F32, m, inner)
@@ -228,7 +240,21 @@ func (l *Mamba2) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 			c.CopyRow(state.State, k.From, k.To)
 		}
 	}
-	return l.OutProj.Forward(c, c.RMSNorm(c.SiLUMul(gate, y), l.Norm, l.Eps))
+	return l.OutProj.Forward(c, l.normalize(c, c.SiLUMul(gate, y)))
+}
+
+// normalize normalizes y [M, Heads*Dim], all of a row or each group of it.
+func (l *Mamba2) normalize(c *ops.Context, y kernels.Tensor) kernels.Tensor {
+	switch {
+	case l.Norm.IsNone():
+		return y
+	case l.Ones.IsNone():
+		return c.RMSNorm(y, l.Norm, l.Eps)
+	}
+	groups := y.Cols / l.Ones.Cols
+	y = c.RMSNorm(y.Reshape(y.Rows*groups, l.Ones.Cols), l.Ones, l.Eps).Reshape(y.Rows, y.Cols)
+	c.MulTo(y, y, l.Norm)
+	return y
 }
 
 // ShortConv is the gated short convolution of LFM2. InProj computes three parts of a token, b, c

@@ -127,6 +127,7 @@ type operators struct {
 	geluMul    activation.GELUMul
 	geluErfMul activation.GELUErfMul
 	siluMul    activation.SiLUMul
+	reluMul    activation.ReLUMul
 	sigmoidMul activation.SigmoidMul
 	add        activation.Add
 	mul        activation.Mul
@@ -328,6 +329,12 @@ func (c *Context) SiLUMul(gate, up kernels.Tensor) kernels.Tensor {
 	out := c.f32(up.Rows, up.Cols)
 	run(c, &c.ops.siluMul, activation.SiLUMul{Gate: gate, Up: up, Out: out})
 	return out
+}
+
+// SquareReLU replaces x by the squares of its positive elements and 0 for the others.
+func (c *Context) SquareReLU(x kernels.Tensor) kernels.Tensor {
+	run(c, &c.ops.reluMul, activation.ReLUMul{Gate: x, Up: x, Out: x})
+	return x
 }
 
 // SigmoidMul returns x * sigmoid(gate).

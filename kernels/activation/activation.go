@@ -11,6 +11,7 @@ func Cases() []kernels.Case {
 	cases = append(cases, geluMulCases()...)
 	cases = append(cases, geluErfMulCases()...)
 	cases = append(cases, siluMulCases()...)
+	cases = append(cases, reluMulCases()...)
 	cases = append(cases, sigmoidMulCases()...)
 	cases = append(cases, softCapCases()...)
 	cases = append(cases, mulCases()...)

@@ -27,6 +27,9 @@ var operators = []struct {
 	{"gelu_mul", func(x, y, out kernels.Tensor) kernels.Op {
 		return &GELUMul{Gate: x, Up: y, Out: out}
 	}, []float32{0, 200, 0}},
+	{"relu_mul", func(x, y, out kernels.Tensor) kernels.Op {
+		return &ReLUMul{Gate: x, Up: y, Out: out}
+	}, []float32{0, 200, 0}},
 	{"sigmoid_mul", func(x, y, out kernels.Tensor) kernels.Op {
 		return &SigmoidMul{X: y, Gate: x, Out: out}
 	}, []float32{3.5, 2, 0}},

@@ -27,6 +27,7 @@
 BINARY(sigmoid_mul, v_mul(a, v_sigmoid(b)))
 BINARY(add, v_add(a, b))
 BINARY(mul, v_mul(a, b))
+BINARY(relu_mul, v_mul(v_max(a, v_zero()), b))
 
 // The tanh approximation, as in gelu_mul.go: (1 + tanh z) / 2 is sigmoid(2z).
 #define v_gelu KERNEL(v_gelu)
@@ -84,6 +85,10 @@ void headroom_binary(int isa, int function, const float *x, ptrdiff_t x_stride, 
     case 5:
         DISPATCH(isa, gelu_erf_mul,
             (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to));
+        break;
+    case 6:
+        DISPATCH(
+            isa, relu_mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to));
         break;
     case 4:
         DISPATCH(isa, mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to));

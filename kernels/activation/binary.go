@@ -25,6 +25,7 @@ const (
 	siluMul    function = 3 // x * sigmoid(x) * y
 	mul        function = 4 // x * y
 	geluErfMul function = 5 // gelu(x) * y, with the error function
+	reluMul    function = 6 // max(x, 0) * y
 )
 
 const (
@@ -44,6 +45,8 @@ func (f function) apply(x, y float32) float32 {
 		return x * y
 	case geluErfMul:
 		return float32(geluErf(float64(x)) * float64(y))
+	case reluMul:
+		return max(x, 0) * y
 	}
 	return x + y
 }

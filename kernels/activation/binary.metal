@@ -44,6 +44,7 @@ inline float apply(float x, float y) {
     case 2: return gelu(x) * y;
     case 3: return x * sigmoid(x) * y;
     case 5: return gelu_erf(x) * y;
+    case 6: return (x < 0.0f ? 0.0f : x) * y;
     default: return x * y;
   }
 }

@@ -17,7 +17,7 @@ var binarySource = &gpu.Source{Name: "activation/binary.metal", Text: binaryText
 var binaryKernels = [...][2]*gpu.Kernel[binaryParams]{
 	sigmoidMul: binaryPair(sigmoidMul), add: binaryPair(add), geluMul: binaryPair(geluMul),
 	siluMul: binaryPair(siluMul), mul: binaryPair(mul),
-	geluErfMul: binaryPair(geluErfMul),
+	geluErfMul: binaryPair(geluErfMul), reluMul: binaryPair(reluMul),
 }
 
 func binaryPair(f function) [2]*gpu.Kernel[binaryParams] {
@@ -60,6 +60,9 @@ func (o *GELUErfMul) Metal(c *gpu.Context) { geluErfMul.metal(c, o.Gate, o.Up, o
 
 // Metal implements gpu.Op.
 func (o *SiLUMul) Metal(c *gpu.Context) { siluMul.metal(c, o.Gate, o.Up, o.Out) }
+
+// Metal implements gpu.Op.
+func (o *ReLUMul) Metal(c *gpu.Context) { reluMul.metal(c, o.Gate, o.Up, o.Out) }
 
 // Metal implements gpu.Op.
 func (o *SigmoidMul) Metal(c *gpu.Context) { sigmoidMul.metal(c, o.X, o.Gate, o.Out) }

@@ -124,6 +124,8 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     p.add_argument("--types", default="", help="the rows to run, separated by commas; default: all")
     p.add_argument("--mutants", action="store_true", help="show that faults are found")
+    p.add_argument("--originals", action="store_true",
+                   help="compare originals with transformers; see originals.py")
     p.add_argument("--golden", default="", metavar="TYPE",
                    help="write engine/models/testdata/tiny/TYPE; see golden.py")
     p.add_argument("--headroom", default=str(ROOT / "bin/headroom"), help="the program to test")
@@ -140,6 +142,10 @@ def main():
         if o.mutants:
             compare_mutants(types, folder)
             return
+        if o.originals:
+            import originals  # needs PyTorch
+            failed = originals.run(types, TYPES, o.headroom, folder, compare, PROMPT_TOKENS)
+            sys.exit(f"oracle: failed: {', '.join(failed)}" if failed else 0)
         failed = run(types, o.headroom, o.keep or folder, o.verbose)
     if not o.types:
         for name in sorted(registered() ^ set(TYPES)):

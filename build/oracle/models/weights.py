@@ -9,11 +9,13 @@ import copy
 import json
 import re
 import zlib
+from types import SimpleNamespace
 
 import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
 from mlx.utils import tree_flatten, tree_map
+from mlx_lm.models import gemma, starcoder2
 from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.utils import _get_classes, quantize_model
 
@@ -24,6 +26,11 @@ mx.set_default_device(mx.cpu)
 # rounded too. Products are not rounded: in float32, MLX multiplies with the exact elements.
 look_up = nn.QuantizedEmbedding.__call__
 nn.QuantizedEmbedding.__call__ = lambda self, ids: look_up(self, ids).astype(mx.float32)
+
+# The checkpoints of Gemma and StarCoder2 were trained with the tanh approximation of GELU, which
+# transformers computes. mlx-lm computes the exact one.
+gemma.nn = SimpleNamespace(**{**vars(nn), "gelu": nn.gelu_approx})
+starcoder2.nn = gemma.nn
 
 VOCABULARY = 512  # tokens of the tokenizer; models may have fewer
 LOGITS = 3.0  # their standard deviation

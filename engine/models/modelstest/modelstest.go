@@ -33,7 +33,9 @@ var sharing = []Model{
 	{Type: "gemma3", Folder: "gemma3_text", Inside: "gemma3_text"},
 	{Type: "gemma4", Folder: "gemma4_text", Inside: "gemma4_text"},
 	{Type: "gemma4_unified", Folder: "gemma4_text", Inside: "gemma4_unified_text"},
+	{Type: "iquestcoder", Folder: "llama"},
 	{Type: "kimi_k2", Folder: "deepseek_v3"},
+	{Type: "mimo", Folder: "qwen2"},
 	{Type: "mistral3", Folder: "ministral3", Inside: "ministral3"},
 	{Type: "qwen3_5", Folder: "qwen3_5_text", Inside: "qwen3_5_text"},
 	{Type: "qwen3_5_moe", Folder: "qwen3_5_moe_text", Inside: "qwen3_5_moe_text"},
@@ -44,6 +46,8 @@ var sharing = []Model{
 	{Type: "qwen3_vl_moe", Folder: "qwen3_moe", Inside: "qwen3_vl_moe_text"},
 	{Type: "qwen3_vl_moe_text", Folder: "qwen3_moe"},
 	{Type: "qwen3_vl_text", Folder: "qwen3"},
+	{Type: "telechat3", Folder: "llama"},
+	{Type: "xverse", Folder: "llama"},
 }
 
 // Shares reports whether m uses the model of another type.
