@@ -177,8 +177,8 @@ func NewDraftTarget(src Source) (*DraftTarget, error) {
 
 const tokenizerFile = "tokenizer.json"
 
-// Fits returns a Problem unless another folder has a drafter that is made for t, or a language model
-// with its vocabulary. It reads no weights. Files that are equal are not parsed.
+// Fits returns a Problem unless another folder has a drafter that is made for t, or a language
+// model with its vocabulary. It reads no weights. Files that are equal are not parsed.
 func (t *DraftTarget) Fits(other Source) error {
 	config, err := other.Config()
 	switch {

@@ -13,8 +13,8 @@ import (
 	"headroom/engine"
 )
 
-// TestDraftModels: a folder with a block, or a DFlash drafter, is listed as a drafter, not as a model
-// that is broken or not supported, and offered to the model that it is made for.
+// TestDraftModels: a folder with a block or a DFlash drafter is listed as a drafter, not as a
+// model that is broken or not supported, and offered to the model that it is made for.
 func TestDraftModels(t *testing.T) {
 	h := newTestHostWith(t, func(o *Options) {
 		root := o.Library.Roots()[0]

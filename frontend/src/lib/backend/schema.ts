@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 8422df2352a97da96400df79a6e64b757e4f9ca3ccccdf9882359f2ea837fbac
+// SHA-256 of openapi.json: b7ce67263e24167aa1f605fa58f800bacb71e2ab2d4c1bef45e3d1ef53a3dfd0
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
