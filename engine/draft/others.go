@@ -25,16 +25,16 @@ type Others struct {
 }
 
 // Add adds the tokens of a request. The first known ones have been added by an earlier request of
-// the same conversation.
+// the same conversation. There may be fewer tokens: a preempted request has none that are computed.
 func (o *Others) Add(tokens []int32, known int) {
 	if o.latest == nil {
 		o.tokens, o.latest, o.first = make([]int32, 0, othersTokens), make([]int, othersSlots), 1
 	}
 	from := max(0, known-othersGram, len(tokens)-othersTokens/2)
-	tokens = tokens[from:]
-	if len(tokens) <= othersGram {
+	if len(tokens)-from <= othersGram {
 		return
 	}
+	tokens = tokens[from:]
 	if len(o.tokens)+len(tokens)+1 > cap(o.tokens) {
 		o.drop(max(0, len(o.tokens)-(othersTokens/2-1)))
 	}

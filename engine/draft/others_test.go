@@ -19,6 +19,7 @@ func TestOthers(t *testing.T) {
 	o.Add(count(100, 150), 0)
 	o.Add(slices.Concat(count(100, 150), count(300, 330)), 50) // its next turn
 	o.Add(count(500, 516), 0)                                  // nothing follows a gram
+	o.Add(nil, 25)                                             // a request that was preempted
 	for _, c := range []struct {
 		name   string
 		tokens []int32
