@@ -102,12 +102,19 @@ func TestRows(t *testing.T) {
 	d := newKnownDrafts([]float64{0.5, 1}, []int{2})
 	for i, seconds := range [][]float64{{9, 1}, {9, 2, 2, 9}, {9, 1}, {3, 2, 1, 4}} {
 		d.cells[i].seconds = seconds
+		for _, s := range seconds { // two threads
+			d.cells[i].processor = append(d.cells[i].processor, 2*s)
+		}
 	}
 	want := []SpeculationSpeed{
-		{Acceptance: 0.5, Depth: 0, TokensPerSecond: 1, Ratio: 1, Passes: 4},
-		{Acceptance: 0.5, Depth: 2, TokensPerSecond: 1.75 / 2, Ratio: 1.75 / 2, Passes: 4},
-		{Acceptance: 1, Depth: 0, TokensPerSecond: 1, Ratio: 1, Passes: 4},
-		{Acceptance: 1, Depth: 2, TokensPerSecond: 1.5, Ratio: 1.5, Passes: 4}}
+		{Acceptance: 0.5, Depth: 0, TokensPerSecond: 1, Ratio: 1, Passes: 4,
+			ProcessorSeconds: 2, ProcessorRatio: 1},
+		{Acceptance: 0.5, Depth: 2, TokensPerSecond: 1.75 / 2, Ratio: 1.75 / 2, Passes: 4,
+			ProcessorSeconds: 4 / 1.75, ProcessorRatio: 2 / 1.75},
+		{Acceptance: 1, Depth: 0, TokensPerSecond: 1, Ratio: 1, Passes: 4,
+			ProcessorSeconds: 2, ProcessorRatio: 1},
+		{Acceptance: 1, Depth: 2, TokensPerSecond: 1.5, Ratio: 1.5, Passes: 4,
+			ProcessorSeconds: 4.0 / 3, ProcessorRatio: 2.0 / 3}}
 	if got := d.rows(); !slices.Equal(got, want) {
 		t.Errorf("got %+v, expected %+v", got, want)
 	}

@@ -86,7 +86,7 @@ func TestDraftModelRefused(t *testing.T) {
 		{[]string{"serve", "--num-draft-tokens", "9"}, 2,
 			"--num-draft-tokens: expected 0 to 8 drafts, got 9"},
 		{[]string{"run", "--draft-model", "x", "--speculate", "off", "x"}, 2,
-			`--draft-model needs --speculate auto, draft or dflash, got "off"`},
+			`--draft-model needs --speculate auto, draft, dflash or mtp, got "off"`},
 		{[]string{"run", "--draft-model", "nope", "x"}, 1, "there is no model nope here"},
 	} {
 		code, out, errOut := headroom("", c.args...)

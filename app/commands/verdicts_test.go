@@ -152,11 +152,14 @@ var verdicts = []found{
 			`tensor model.layers.0.mlp.gate_proj.weight has type I8.` + inMLX},
 	{name: "deepseek", config: `"model_type": "deepseek_v3",
 		"quantization_config": {"quant_method": "fp8"}`,
-		want: `Not supported: Headroom does not support the architecture "deepseek_v3" yet. Pick ` +
+		want: `Not supported: This model is quantized with FP8, which Headroom cannot run: ` +
+			`config.json has quant_method "fp8".` + inMLX},
+	{name: "unsupported", config: `"model_type": "bloom"`,
+		want: `Not supported: Headroom does not support the architecture "bloom" yet. Pick ` +
 			"another model. `headroom models --help` lists the supported architectures."},
-	{name: "qwen2-moe", config: `"model_type": "qwen2_moe"`,
-		want: `Not supported: Headroom does not support the architecture "qwen2_moe" yet: the ` +
-			"supported one with the most similar name is qwen3_moe. Pick another model. " +
+	{name: "phimoe", config: `"model_type": "phimoe"`,
+		want: `Not supported: Headroom does not support the architecture "phimoe" yet: the ` +
+			"supported one with the most similar name is phi3. Pick another model. " +
 			"`headroom models --help` lists the supported architectures."},
 	{name: "whisper", config: `"model_type": "whisper"`,
 		want: "Not supported: This is a speech recognition model, not a language model: its " +
@@ -334,7 +337,7 @@ func TestArchitecturesInHelp(t *testing.T) {
 	code, out, _ := headroom("", "models", "--help")
 	list := strings.Join(strings.Fields(out), " ")
 	if code != 0 || !strings.Contains(list, "Supported architectures (model_type in config.json): "+
-		"bert, gemma2, gemma3,") || !strings.Contains(list, "smollm3, xlm-roberta.") {
+		"bert, cohere, cohere2,") || !strings.Contains(list, "xlm-roberta, xverse.") {
 		t.Errorf("exit %d, %s", code, out)
 	}
 }
