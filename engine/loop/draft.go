@@ -110,7 +110,7 @@ func (l *Loop) SetDraftGain(gain float64) { l.drafts.gain.Store(math.Float64bits
 // propose appends drafts to the sequences for which they are worth their time.
 func (l *Loop) propose() {
 	d := &l.drafts
-	if !d.enabled {
+	if !d.enabled || len(l.requests) == 0 {
 		return
 	}
 	round := &d.chains.round
