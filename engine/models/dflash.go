@@ -85,6 +85,12 @@ func IsDFlash(c *checkpoint.Config) bool {
 		})
 }
 
+// CheckDFlash returns an error, which says why, unless a drafter of this kind has the shapes of
+// the model. It reads no weights; AddDFlash checks more.
+func CheckDFlash(model, drafter *checkpoint.Config) error {
+	return checkDrafterShape(model, drafter)
+}
+
 // AddDFlash adds a drafter of this kind to a model that Load has returned. Spec().Block then
 // describes it. The weights of the drafter are valid until w is closed. An error that is no Problem
 // says why the two do not fit together.

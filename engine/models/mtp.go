@@ -75,11 +75,8 @@ func CheckBlock(model, block *checkpoint.Config) error {
 	return checkDrafterShape(model, block)
 }
 
-// CheckDFlash is CheckBlock for a DFlash drafter. AddDFlash checks more.
-func CheckDFlash(model, drafter *checkpoint.Config) error {
-	return checkDrafterShape(model, drafter)
-}
-
+// checkDrafterShape returns an error unless a drafter has the hidden_size and vocab_size of a
+// model.
 func checkDrafterShape(model, drafter *checkpoint.Config) error {
 	var want, got blockShape
 	if err := cmp.Or(model.Decode(&want), drafter.Decode(&got)); err != nil {

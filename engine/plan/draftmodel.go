@@ -156,7 +156,7 @@ func refuseDFlash(err error) *problem.Problem {
 // RefuseDraftModel returns the Problem of a draft model that cannot be used.
 func RefuseDraftModel(why string) *problem.Problem {
 	return problem.New(problem.BadRequest, "The draft model cannot be used", why,
-		"Choose a smaller model of the same family, a DFlash drafter of this model, or none.")
+		"Choose a smaller model of the same family, a drafter of this model, or none.")
 }
 
 // reserveDraftModel gives the draft model its slots, and counts its memory but for pages. The large
