@@ -82,6 +82,25 @@ func TestPreload(t *testing.T) {
 	}
 }
 
+// TestPreloadedTokensCount: a request that resumes inside a preloaded conversation reads only a
+// state itself. The keys and values before it came from disk too, so they count as time saved.
+func TestPreloadedTokensCount(t *testing.T) {
+	dir := t.TempDir()
+	talk := storeTalks(t, dir, 1200)[0]
+	store := openStore(t, dir)
+	e := open(t, engine.Options{BlockStore: store, PreloadBytes: 1 << 30})
+	awaitPrefixes(t, e, 1)
+	talk.Prompt = slices.Concat(talk.Prompt[:1100], encode(e, "\nStop here."))
+	usage := run(t, e, talk, 0).done.Usage
+	e.Close() // the hit is counted on another goroutine
+	if usage.CachedTokens < 1024 {
+		t.Fatalf("%d tokens were cached, expected at least 1,024", usage.CachedTokens)
+	}
+	if s := store.Stats(); s.Hits != 1 || s.SecondsSaved <= 0 {
+		t.Errorf("%d hits saved %g s, expected 1 that saved more than 0", s.Hits, s.SecondsSaved)
+	}
+}
+
 // TestPreloadStaysWithinItsBudget has room for one of two conversations: the last one used.
 func TestPreloadStaysWithinItsBudget(t *testing.T) {
 	dir := t.TempDir()

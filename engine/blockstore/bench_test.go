@@ -134,7 +134,7 @@ func BenchmarkLoad(b *testing.B) {
 	b.SetBytes(saved.Bytes)
 	for b.Loop() {
 		p := v.Find(q.Tokens, len(q.Tokens), 0, false)
-		if err := v.Load(context.Background(), p,
+		if err := readAndCount(context.Background(), v, p,
 			func(block Block) []Tensor { return q.KV(block.From, block.To) }, nil); err != nil {
 			b.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func BenchmarkLoadCold(b *testing.B) {
 		}
 		b.StartTimer()
 		p := v.Find(q.Tokens, len(q.Tokens), 0, false)
-		if err := v.Load(context.Background(), p,
+		if err := readAndCount(context.Background(), v, p,
 			func(block Block) []Tensor { return q.KV(block.From, block.To) }, nil); err != nil {
 			b.Fatal(err)
 		}

@@ -24,8 +24,8 @@ type Conversation struct {
 	SharedBytes                int64     // of files that it shares with other conversations
 	Created                    time.Time // when its first unshared entry was written
 	LastHit                    time.Time // zero: never
-	Hits                       int       // Loads whose deepest entry is part of it, shared or not
-	SecondsSaved               float64   // computing time that these Loads saved
+	Hits                       int       // uses whose deepest entry is in it, shared or not
+	SecondsSaved               float64   // computing time that these uses saved
 	Pinned                     bool
 }
 

@@ -21,7 +21,7 @@
 // # Guarantees
 //
 //   - No wrong byte is returned. A file ends with a checksum over all of it, or is sealed with
-//     AES-256-GCM. Its name follows from its content, and Load compares its tokens with the
+//     AES-256-GCM. Its name follows from its content, and Read compares its tokens with the
 //     requested ones. A file that fails a check is a miss: it is removed and counted.
 //   - A file appears whole: it is written under a temporary name, synced and renamed. Its row is
 //     created earlier, to reserve its bytes, but queries return the row only once the file is in
@@ -35,6 +35,6 @@
 //     counts it.
 //
 // View.Save queues a sequence for the writer (save.go). View.Find asks the index (find.go), and
-// View.Load reads and verifies files (load.go). After opening, sweep.go makes index and folder
+// View.Read reads and verifies files (load.go). After opening, sweep.go makes index and folder
 // agree. browse.go and pin.go list, remove and pin conversations for the user.
 package blockstore

@@ -3,6 +3,7 @@ package blockstore
 // A clock and a disk for tests.
 
 import (
+	"context"
 	"os"
 	"sync"
 	"time"
@@ -125,4 +126,14 @@ func (d *fakeDisk) FreeBytes(path string) (int64, error) {
 		return 1 << 50, nil
 	}
 	return d.free, nil
+}
+
+// readAndCount reads the entries of a Prefix and counts them as used.
+func readAndCount(ctx context.Context, v *View, p Prefix, kv func(b Block) []Tensor,
+	state func() []Tensor) error {
+	err := v.Read(ctx, p, kv, state)
+	if err == nil {
+		v.Used(p)
+	}
+	return err
 }

@@ -68,7 +68,7 @@ const neighbour = "SELECT key, bytes, seconds, n, codes FROM entries " +
 // keys and values before it are in memory or stored. Otherwise it may end anywhere, also inside a
 // block.
 //
-// The entries may be gone when Load reads them. An index that cannot be read is a miss.
+// The entries may be gone when Read reads them. An index that cannot be read is a miss.
 func (v *View) Find(tokens []int32, limit, haveTokens int, recurrent bool) Prefix {
 	tokens = tokens[:max(0, min(limit, len(tokens)))]
 	have := max(0, min(haveTokens, len(tokens)))

@@ -156,7 +156,8 @@ func TestLoadSkips(t *testing.T) {
 	tokens := numbers(1, 256)
 	save(t, v, sequence(tokens, false))
 	got := make([]byte, 96)
-	err := v.Load(context.Background(), v.Find(tokens, 256, 0, false), func(Block) []Tensor {
+	p := v.Find(tokens, 256, 0, false)
+	err := readAndCount(context.Background(), v, p, func(Block) []Tensor {
 		return []Tensor{{"0.v", [][]byte{nil, nil, got}}}
 	}, nil)
 	if want := kvPieces(tokens, 0, 256)[1].Pieces[2]; err != nil || !slices.Equal(got, want) {
@@ -178,7 +179,7 @@ func TestLoadRefusesOtherShapes(t *testing.T) {
 			v := s.Model(testModel)
 			tokens := numbers(1, 256)
 			save(t, v, sequence(tokens, false))
-			if err := v.Load(context.Background(), v.Find(tokens, 256, 0, false),
+			if err := readAndCount(context.Background(), v, v.Find(tokens, 256, 0, false),
 				func(Block) []Tensor { return target }, nil); !errors.Is(err, ErrDamaged) {
 				t.Errorf("got %v, expected ErrDamaged", err)
 			}
@@ -197,7 +198,7 @@ func TestLoadCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	p := v.Find(tokens, 600, 0, false)
-	err := v.Load(ctx, p, func(b Block) []Tensor { return nil }, nil)
+	err := readAndCount(ctx, v, p, func(b Block) []Tensor { return nil }, nil)
 	if !errors.Is(err, context.Canceled) || s.Stats().Damaged != 0 {
 		t.Errorf("got %v, %+v", err, s.Stats())
 	}

@@ -1,7 +1,7 @@
 package blockstore
 
 // This file reads entries. The checksum at the end of a file covers every byte that is copied into
-// the caller's pieces, so the pieces are valid only after Load returns. Several files are read
+// the caller's pieces, so the pieces are valid only after Read returns. Several files are read
 // concurrently, in parts that fit the CPU cache.
 
 import (
@@ -34,16 +34,6 @@ type reading struct {
 	targets []Tensor
 }
 
-// Load reads the entries of a Prefix like Read, and counts them as used.
-func (v *View) Load(ctx context.Context, p Prefix, kv func(b Block) []Tensor,
-	state func() []Tensor) error {
-	err := v.Read(ctx, p, kv, state)
-	if err == nil {
-		v.Used(p)
-	}
-	return err
-}
-
 // Read reads and verifies the entries of a Prefix, several files concurrently. It fills the pieces
 // kv(b) with block b, and the pieces state() with the recurrent state. Read calls both functions on
 // the caller's goroutine, in order, before it reads anything. After an error the pieces must not be
@@ -72,7 +62,7 @@ func (p Prefix) files(kv func(b Block) []Tensor, state func() []Tensor) []readin
 	return files
 }
 
-// Used counts a use of the entries of a Prefix, which has been read.
+// Used counts a hit: a request uses the entries of a Prefix, which have been read.
 func (v *View) Used(p Prefix) {
 	used := touched{at: v.store.o.now()}
 	if p.State != nil {
@@ -435,7 +425,7 @@ func (s *source) checksum() (uint32, error) {
 	return binary.LittleEndian.Uint32(last[:]), nil
 }
 
-// markLoading adds delta to the number of Loads that are reading each file. Such a file is not
+// markLoading adds delta to the number of Reads that are reading each file. Such a file is not
 // evicted.
 func (s *Store) markLoading(files []reading, delta int) {
 	s.loadMu.Lock()

@@ -14,7 +14,7 @@ import (
 )
 
 // Tensor is a named tensor in pieces of equal length. In the file it is U8 [len(Pieces),
-// len(Pieces[0])]. Load skips nil pieces, and the file's pieces after the last one given.
+// len(Pieces[0])]. Read skips nil pieces, and the file's pieces after the last one given.
 type Tensor struct {
 	Name   string
 	Pieces [][]byte

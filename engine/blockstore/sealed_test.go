@@ -597,7 +597,7 @@ func TestLongHeader(t *testing.T) {
 		t.Error(err)
 	}
 	last := Tensor{"layer.4999.kv", [][]byte{make([]byte, 2), make([]byte, 2)}}
-	err := v.Load(t.Context(), v.Find(q.Tokens, 256, 0, false),
+	err := readAndCount(t.Context(), v, v.Find(q.Tokens, 256, 0, false),
 		func(Block) []Tensor { return []Tensor{last} }, nil)
 	if want := byte(4999 % 256); err != nil || last.Pieces[0][0] != want || last.Pieces[1][1] != 3 {
 		t.Errorf("%v, %v", last.Pieces, err)

@@ -1,6 +1,6 @@
 package blockstore
 
-// Find and Load collect counts and hits in memory, so they never wait for a transaction. The writer
+// Find and Used collect counts and hits in memory, so they never wait for a transaction. The writer
 // adds them to the index, where other processes see them.
 
 import (
@@ -21,7 +21,7 @@ type Stats struct {
 	DailyWriteBytes int64            // daily limit; negative: none
 	WrittenBytes    int64            // written since WrittenSince
 	WrittenSince    time.Time        // creation of the index; zero: unknown
-	Hits            int64            // Loads that succeeded
+	Hits            int64            // prefixes read and used
 	Misses          int64            // Finds that added nothing to the caller's tokens
 	SecondsSaved    float64          // computing time that hits saved
 	Dropped         int64            // sequences dropped because the queue was full
@@ -35,7 +35,7 @@ type Stats struct {
 	BytesByModel    map[string]int64 // by fingerprint
 }
 
-// touched is a Load that the index does not record yet.
+// touched is a hit that the index does not record yet.
 type touched struct {
 	keys    []Key
 	deepest Key
@@ -90,7 +90,7 @@ func (s *Store) saveFailed(err error) {
 	s.warnOnce("save", err)
 }
 
-// touchLater queues a Load for the writer to record.
+// touchLater queues a hit for the writer to record.
 func (s *Store) touchLater(t touched) {
 	s.count("hits", 1)
 	s.count("seconds saved", t.seconds)

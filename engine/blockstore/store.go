@@ -26,7 +26,7 @@ type Options struct {
 	DailyWriteBytes int64 // limit on writes per calendar day; 0: 40 GB; negative: no limit
 
 	QueueSequences int           // sequences that may wait to be saved; 0: 16
-	Readers        int           // files that one Load reads concurrently; 0: 4
+	Readers        int           // files that one Read reads concurrently; 0: 4
 	CloseTimeout   time.Duration // how long Close waits for queued sequences; 0: 10 s
 	Log            *slog.Logger  // nil: slog.Default
 	// Visit is for a command that opens the folder of a running server: the store then evicts
@@ -102,7 +102,7 @@ type Store struct {
 	pending pending
 
 	loadMu  sync.Mutex
-	loading map[Key]int // number of Loads that are reading an entry, which is not evicted
+	loading map[Key]int // number of Reads that are reading an entry, which is not evicted
 }
 
 // Open opens the store in dir and creates the folder if necessary. In the background it rebuilds a

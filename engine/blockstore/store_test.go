@@ -183,7 +183,7 @@ func load(v *View, tokens []int32, p Prefix) error {
 	}
 	var blocks []target
 	var state []Tensor
-	err := v.Load(context.Background(), p, func(b Block) []Tensor {
+	err := readAndCount(context.Background(), v, p, func(b Block) []Tensor {
 		n := (b.To - b.From + pieceTokens - 1) / pieceTokens
 		kv := []Tensor{{Name: "0.k"}, {Name: "0.v"}}
 		for i := range kv {

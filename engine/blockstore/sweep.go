@@ -315,7 +315,7 @@ func (s *Store) adoptSecrets(tx *sql.Tx, slot uint32, k, parent Key, h *header) 
 }
 
 // readHeader reads the beginning of an entry's file and checks that the content matches the key.
-// Load verifies the rest. readHeader also returns the entry's slot and the length of the file.
+// Read verifies the rest. readHeader also returns the entry's slot and the length of the file.
 func (s *Store) readHeader(k Key) (*header, uint32, int64, error) {
 	f, err := s.o.disk.Open(entryPath(s.dir, k))
 	if err != nil {

@@ -180,6 +180,18 @@ func (p *preload) add(tokens []int32) {
 	}
 }
 
+// uncounted returns the position from which the tokens of a promotion that begins at From come from
+// disk and have not been counted: before From if those are preloaded, else From.
+func (p *preload) uncounted(promotion *sched.Promotion) int {
+	from := promotion.From
+	for _, d := range p.done {
+		if prefix.Common(d.tokens, promotion.Tokens) >= promotion.From {
+			from = min(from, d.counted)
+		}
+	}
+	return from
+}
+
 // countPreloaded counts the preloaded prefix that r resumes after as read from the store, since
 // without preloading it would be read now. A private request leaves no count on disk.
 func (l *Loop) countPreloaded(r *request) {

@@ -110,8 +110,9 @@ func (l *Loop) fetch(p *sched.Promotion) {
 	// Until its work is finished, the device may be using the pages. If the device has failed, it
 	// will not read them any more.
 	l.waitForDevice()
+	countFrom := l.stored.preload.uncounted(p)
 	go func() {
-		blocks, err := l.readBlocks(p)
+		blocks, err := l.readBlocks(p, countFrom)
 		l.runOnLoop(func() {
 			l.stored.pending--
 			_, r.storedFrom = l.sched.Known(p.Seq)
@@ -128,15 +129,23 @@ func (l *Loop) fetch(p *sched.Promotion) {
 	}()
 }
 
-// readBlocks reads a promotion's pages and state from files and returns the number of blocks. It
-// does not run on the goroutine of the loop.
-func (l *Loop) readBlocks(p *sched.Promotion) (blocks int, err error) {
+// readBlocks reads a promotion's pages and state from files and returns the number of blocks. The
+// blocks from position countFrom count as used. It does not run on the goroutine of the loop.
+func (l *Loop) readBlocks(p *sched.Promotion, countFrom int) (blocks int, err error) {
 	found, err := l.find(p)
 	if err != nil {
 		return 0, err
 	}
 	kv, state := l.targets(p)
-	return len(found.Blocks), l.stored.view.Load(l.stored.ctx, found, kv, state)
+	if err := l.stored.view.Read(l.stored.ctx, found, kv, state); err != nil {
+		return len(found.Blocks), err
+	}
+	used := found
+	if countFrom < p.From {
+		used = l.stored.view.Find(p.Tokens, len(p.Tokens), countFrom, l.config.Sched.Recurrent)
+	}
+	l.stored.view.Used(used)
+	return len(found.Blocks), nil
 }
 
 // find returns the entries of a promotion's prefix.
