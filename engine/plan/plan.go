@@ -273,7 +273,7 @@ func (p *Plan) Open(src checkpoint.Source, d kernels.Device) (*checkpoint.Weight
 	if err := p.attachBlock(w); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	w.FindBlock() // opens a file of its own, so that it is read with the others
+	models.OpenBlock(w)
 	return w, nil
 }
 
