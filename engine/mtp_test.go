@@ -99,11 +99,14 @@ func mtpSource(t *testing.T, name string) engine.Source {
 	return engine.Source{Dir: dir}
 }
 
-// ownBlock returns a function that returns a tiny model with a random block that drafts, in a file
-// beside it.
+// ownBlock returns a function that returns a tiny model with a random block that drafts. It is in a
+// file beside the model, except that all weights of Qwen's models are random.
 func ownBlock(name string) func(t *testing.T) engine.Source {
 	return func(t *testing.T) engine.Source {
 		t.Helper()
+		if strings.HasPrefix(name, "qwen3") {
+			return mtpSource(t, name)
+		}
 		tiny := name
 		if name == "mimo" { // which has the model of another type
 			tiny = "qwen2"
@@ -144,16 +147,45 @@ func TestMTPOfRandomModels(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			source, drafted := ownBlock(name), int64(0)
-			if strings.HasPrefix(name, "qwen3") {
-				source = func(t *testing.T) engine.Source { return mtpSource(t, name) }
-			}
-			sameWithMTP(t, source(t), prompts, []int{0, 2, 6},
+			drafted := int64(0)
+			sameWithMTP(t, ownBlock(name)(t), prompts, []int{0, 2, 6},
 				func(_ int, _, drafts int64) { drafted += drafts })
 			if drafted < 100 {
 				t.Errorf("%d drafts, expected some hundreds", drafted)
 			}
 		})
+	}
+}
+
+// TestOwnBlockMemory: the figures count a block's weights, and what it keeps of a token: a latent
+// of 64 values and a key of 32, or a key and a value of one head of 32, in float16.
+func TestOwnBlockMemory(t *testing.T) {
+	for name, perToken := range map[string]int64{"deepseek_v3": (64 + 32) * 2,
+		"glm4_moe": 2 * 32 * 2, "nemotron_h": 2 * 32 * 2} {
+		src := ownBlock(name)(t)
+		describe := func(speculate string) engine.Description {
+			t.Helper()
+			d, err := engine.Describe(src, engine.Options{KVFormat: "f16", Speculate: speculate})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		with, without := describe(engine.SpeculateAuto), describe(engine.SpeculateOff)
+		if !with.Drafts || without.Drafts {
+			t.Errorf("%s: the block is loaded %t, without decoding ahead %t", name, with.Drafts,
+				without.Drafts)
+		}
+		if got := with.KVBytesPerToken - without.KVBytesPerToken; got != perToken {
+			t.Errorf("%s: the block keeps %d bytes of a token, expected %d", name, got, perToken)
+		}
+		// Loading copies about ten small tensors, such as norm weights, to pages of their own.
+		const pages = 12 * 16384
+		size := with.SizeBytes - without.SizeBytes
+		weights := with.Need.WeightsBytes - without.Need.WeightsBytes
+		if size <= 0 || weights < size || weights > size+pages {
+			t.Errorf("%s: the block needs %d bytes for weights of %d", name, weights, size)
+		}
 	}
 }
 

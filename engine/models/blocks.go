@@ -1,20 +1,20 @@
 package models
 
-// The blocks that draft tokens (mtp.go), by family: where their weights are, and how they are wired.
-// A family is a row of blockForms. Its block's layer is what its loader makes of layer number
-// num_hidden_layers.
+// The blocks that draft tokens (mtp.go), by family: where their weights are, and how they are
+// wired. A family is a row of blockForms. Its block's layer is what its loader makes of layer
+// number num_hidden_layers.
 //
 // Blocks may come with an embedding and a head of their own (embed_tokens and shared_head.head).
-// These are copies of the model's, which are used instead, as in SGLang. A model may have blocks for
-// several depths. Then the first drafts at every depth.
+// These are copies of the model's, which are used instead, as in SGLang. A model may have blocks
+// for several depths. Then the first drafts at every depth.
 //
 // Sources: DeepSeek-AI 2024, "DeepSeek-V3 Technical Report", section 2.2, where the projection has
 // the hidden state first, and the checkpoints have it last; vLLM, models/deepseek_mtp.py,
-// glm4_moe_mtp.py, mimo_mtp.py and ernie_mtp.py; SGLang, models/deepseek_nextn.py, glm4_moe_nextn.py,
-// glm4_moe_lite_nextn.py, mimo_mtp.py, ernie4_eagle.py and nemotron_h_mtp.py; mlx-vlm,
-// speculative/drafters. vLLM and SGLang differ in what stands for the hidden state at the second
-// draft: the output before the block's norm, or after it. It is the latter here, since at the first
-// draft it is the model's after its norm.
+// glm4_moe_mtp.py, mimo_mtp.py and ernie_mtp.py; SGLang, models/deepseek_nextn.py,
+// glm4_moe_nextn.py, glm4_moe_lite_nextn.py, mimo_mtp.py, ernie4_eagle.py and nemotron_h_mtp.py;
+// mlx-vlm, speculative/drafters. vLLM and SGLang differ in what stands for the hidden state at the
+// second draft: the output before the block's norm, or after it. It is the latter here, since at
+// the first draft it is the model's after its norm.
 
 import (
 	"cmp"

@@ -213,6 +213,17 @@ func TestOriginalBlocks(t *testing.T) {
 			"shared_head.head": matrix} {
 			out.put("model.layers.2."+module+".weight", x)
 		}
+		var unread []string
+		out.loadWith(t, d, func(w *checkpoint.Weights) (models.Model, error) {
+			m, err := models.LoadDrafter(w)
+			unread = w.Unread()
+			return m, err
+		})
+		slices.Sort(unread)
+		if want := []string{"model.layers.2.embed_tokens.weight",
+			"model.layers.2.shared_head.head.weight"}; !slices.Equal(unread, want) {
+			t.Errorf("%s: loaded without %q, expected %q", name, unread, want)
+		}
 		none := func(string) string { return "" }
 		want := out.draftedBy(t, d, none)
 		for layout, f := range map[string]folder{"MLX": out.latentMLX(), "fused": out.fused()} {

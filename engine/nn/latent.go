@@ -56,7 +56,8 @@ func (l *LatentAttention) Append(c *ops.Context, b *batch.Batch, x kernels.Tenso
 }
 
 // key returns what the cache holds of each row [M, Rank+RopeDim]. latent is that of project.
-func (l *LatentAttention) key(c *ops.Context, b *batch.Batch, latent kernels.Tensor) kernels.Tensor {
+func (l *LatentAttention) key(c *ops.Context, b *batch.Batch,
+	latent kernels.Tensor) kernels.Tensor {
 	rank, width := l.Rank, l.Rank+l.RopeDim
 	key := c.Temp(kernels.F32, latent.Rows, width)
 	c.RMSNormTo(key.Columns(0, rank), latent.Columns(0, rank), l.KVANorm, l.Eps)
