@@ -189,6 +189,46 @@ func TestOwnBlockMemory(t *testing.T) {
 	}
 }
 
+// TestBrokenBlock: a model whose block lacks a tensor, or is no file of tensors, is loaded without
+// it. One that lacks the projection has no block.
+func TestBrokenBlock(t *testing.T) {
+	for lacks, broken := range map[string]bool{"model.layers.2.input_layernorm.weight": true,
+		"model.layers.2.mlp.switch_mlp.up_proj.scales": true, "the header": true,
+		"model.layers.2.eh_proj.weight": false} {
+		src := ownBlock("glm4_moe")(t)
+		c, err := safetensors.OpenDir(filepath.Join("models", "testdata", "mtp", "glm4_moe"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tensors []safetensors.Tensor
+		for _, name := range c.Names() {
+			if x, _ := c.Tensor(name); name != lacks {
+				tensors = append(tensors, x)
+			}
+		}
+		var file bytes.Buffer
+		if lacks == "the header" {
+			file.WriteString("no tensors")
+		} else if err := safetensors.Write(&file, tensors, nil); err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		if err := os.WriteFile(filepath.Join(src.Dir, "mtp.safetensors"), file.Bytes(),
+			0o600); err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		logTo(t, slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		e := openModel(t, src, engine.Options{Speculate: engine.SpeculateAuto})
+		if i := e.Info(); i.Drafter != "" || i.Drafts {
+			t.Errorf("without %s: the block is loaded", lacks)
+		}
+		if got := strings.Contains(log.String(), "cannot be used"); got != broken {
+			t.Errorf("without %s: a warning %t, expected %t", lacks, got, broken)
+		}
+	}
+}
+
 // TestGivenDrafts has the block draft, and verifies other tokens in place of its drafts: some that
 // are right and some that are not. Between them the engine decides.
 func TestGivenDrafts(t *testing.T) {

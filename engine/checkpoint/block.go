@@ -9,7 +9,6 @@ package checkpoint
 import (
 	"os"
 	"path/filepath"
-	"slices"
 
 	"headroom/engine/problem"
 	"headroom/engine/safetensors"
@@ -22,7 +21,9 @@ var blockFiles = []string{"mtp.safetensors", "mtp/weights.safetensors"}
 // BlockNames say how to find the tensors of a block by their names.
 type BlockNames struct {
 	Prefixes []string // one of them begins the names; "": the names begin with nothing
-	Marks    []string // tensors that every such block has, without the prefix
+	// Mark is the tensor by which a block is known, without the prefix. Names that begin with
+	// nothing may mean something else, and then there must be Second, too.
+	Mark, Second string
 }
 
 // blockModule is the key of the block in Weights.modules; no folder has this name.
@@ -66,8 +67,7 @@ func (w *Weights) block(names []BlockNames) (Scope, int) {
 	for i, n := range names {
 		for _, prefix := range n.Prefixes {
 			s := Scope{w: w, path: prefix, inBlock: true}
-			lacks := func(mark string) bool { return !s.Has(mark) }
-			if !slices.ContainsFunc(n.Marks, lacks) {
+			if s.Has(n.Mark) && (prefix != "" || s.Has(n.Second)) {
 				return s, i
 			}
 		}

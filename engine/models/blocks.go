@@ -164,8 +164,7 @@ func findBlock(w *checkpoint.Weights) (f blockForm, s checkpoint.Scope, ok bool)
 	}
 	var names []checkpoint.BlockNames
 	for _, f := range forms {
-		one := checkpoint.BlockNames{Marks: []string{f.project + ".weight",
-			f.hiddenNorm + ".weight"}}
+		one := checkpoint.BlockNames{Mark: f.project + ".weight", Second: f.hiddenNorm + ".weight"}
 		for _, prefix := range f.prefixes {
 			one.Prefixes = append(one.Prefixes,
 				strings.ReplaceAll(prefix, "%d", fmt.Sprint(n.NumHiddenLayers)))
