@@ -139,8 +139,8 @@ var verdicts = []found{
 		want: `Not supported: This model is quantized with bitsandbytes, which Headroom cannot ` +
 			`run: config.json has quant_method "bitsandbytes".` + inMLX},
 	{name: "compressed", config: `"quantization_config": {"quant_method": "compressed-tensors"}`,
-		want: `Not supported: This model is quantized with compressed-tensors, which Headroom ` +
-			`cannot run: config.json has quant_method "compressed-tensors".` + inMLX},
+		want: `Not supported: Headroom cannot run this variant of compressed-tensors: ` +
+			`config.json names no group of quantized weights.` + inMLX},
 	{name: "gptq-without-config", edit: renamed(".qweight", ".qzeros"),
 		want: `Not supported: This model is quantized with GPTQ or AWQ, which Headroom cannot ` +
 			`run: it has the tensor model.layers.0.mlp.gate_proj.qweight.` + inMLX},

@@ -23,7 +23,24 @@ import (
 type Quantization struct {
 	pack                    // the default; Bits 0: plain weights
 	Modules map[string]pack // exceptions by module path; Bits 0: plain weights
+
+	method     *method     // of another program that has packed the weights; nil: none
+	compressed *compressed // if the method is compressed-tensors
 }
+
+// method is how another program packs weights in a way that Headroom runs. Each has a file.
+type method struct {
+	name  string
+	parse func(q *Quantization, data json.RawMessage) error
+}
+
+// methods has the supported methods by quant_method.
+var methods = map[string]*method{
+	"compressed-tensors": {name: "compressed-tensors", parse: parseCompressed},
+}
+
+// otherWeights is what to do about weights that Headroom cannot run.
+const otherWeights = "Use an MLX conversion of the model, or its weights in bf16, f16 or f32."
 
 // pack is the packing of a weight. If Bits or Group is 0, config.json does not state it.
 type pack struct {
@@ -119,6 +136,10 @@ func (q *Quantization) parse(data json.RawMessage) error {
 		q.pack = modes[foreign.Method]
 		return nil
 	}
+	if m := methods[strings.ToLower(foreign.Method)]; m != nil {
+		q.method = m
+		return m.parse(q, data)
+	}
 	if foreign.Method != "" {
 		return foreignQuantization(methodName(foreign.Method),
 			fmt.Sprintf("config.json has quant_method %q", modelfile.Excerpt(foreign.Method)))
@@ -146,7 +167,7 @@ func (q *Quantization) parse(data json.RawMessage) error {
 func foreignQuantization(method, why string) *problem.Problem {
 	return problem.New(problem.UnknownArchitecture,
 		"This model is quantized with "+method+", which Headroom cannot run", why,
-		"Use an MLX conversion of the model, or its weights in bf16, f16 or f32.")
+		otherWeights)
 }
 
 // methodNames maps values of quant_method to the names of the methods.
@@ -218,6 +239,10 @@ func (p pack) check(where string) error {
 
 // of returns the packing of a module according to config.json.
 func (q Quantization) of(module string) pack {
+	if q.compressed != nil {
+		s, _ := q.compressed.of(module)
+		return s.pack
+	}
 	if p, ok := q.Modules[module]; ok {
 		return p
 	}
