@@ -24,8 +24,8 @@ type Quantization struct {
 	pack                    // the default; Bits 0: plain weights
 	Modules map[string]pack // exceptions by module path; Bits 0: plain weights
 
-	method     *method     // of another program that has packed the weights; nil: none
-	compressed *compressed // if the method is compressed-tensors
+	method  *method  // of another program that has packed the weights; nil: none
+	schemes *schemes // of that method
 }
 
 // method is how another program packs weights in a way that Headroom runs. Each has a file.
@@ -239,8 +239,8 @@ func (p pack) check(where string) error {
 
 // of returns the packing of a module according to config.json.
 func (q Quantization) of(module string) pack {
-	if q.compressed != nil {
-		s, _ := q.compressed.of(module)
+	if q.schemes != nil {
+		s, _ := q.schemes.of(module)
 		return s.pack
 	}
 	if p, ok := q.Modules[module]; ok {
