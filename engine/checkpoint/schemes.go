@@ -24,9 +24,9 @@ type scheme struct {
 // symmetric reports whether the codes have no zero points.
 func (s scheme) symmetric() bool { return s.Symmetric == nil || *s.Symmetric }
 
-// schemes say how another program has quantized each module. Targets and ignored modules are named by their path,
-// by a regular expression after "re:", which must match at the beginning of a path, or by a class
-// of PyTorch, such as "Linear".
+// schemes say how another program has quantized each module. Targets and ignored modules are named
+// by their path, by a regular expression after "re:", which must match at the beginning of a path,
+// or by a class of PyTorch, such as "Linear".
 type schemes struct {
 	all     []scheme
 	targets modulePatterns
