@@ -50,8 +50,8 @@ func (x *integers) kernelGroup() int {
 func (x *integers) checkGroup() error {
 	if x.kernelGroup() == 0 {
 		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-			fmt.Sprintf("a matrix of width %d is quantized in groups of %d, expected multiples of 32",
-				x.k, x.group), otherWeights)
+			fmt.Sprintf("a matrix of width %d is quantized in groups of %d, expected multiples "+
+				"of 32", x.k, x.group), otherWeights)
 	}
 	return nil
 }

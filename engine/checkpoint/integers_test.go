@@ -2,7 +2,7 @@ package checkpoint
 
 // Integers that other programs have packed. testdata/packings.safetensors has matrices that the
 // original libraries have packed, and what these libraries read back (engine/models/testdata,
-// packings.py).
+// packing_libraries.py).
 
 import (
 	"bytes"
@@ -123,7 +123,8 @@ func rowsOf(w *kernels.Weight, step int) []float32 {
 }
 
 // TestPackingsEqualLibraries checks that every element is the one that the original library reads,
-// bit for bit, in float32, in place and as a copy of rows, and that symmetric scales keep their type.
+// bit for bit, in float32, in place and as a copy of rows, and that symmetric scales keep their
+// type.
 func TestPackingsEqualLibraries(t *testing.T) {
 	all := readPackedMatrices(t)
 	if len(all) < 20 {
@@ -254,7 +255,8 @@ func TestPackingRefusals(t *testing.T) {
 	}{
 		{ordered, problem.UnknownArchitecture, "variant of GPTQ: it sorts the inputs of a matrix " +
 			"by their activation (desc_act): input 1 of m is in group 1, expected 0. Use an MLX"},
-		{orderedGroups, problem.UnknownArchitecture, "(actorder): it has the tensor m.weight_g_idx"},
+		{orderedGroups, problem.UnknownArchitecture, "(actorder): it has the tensor " +
+			"m.weight_g_idx"},
 		{gptq.change("scales", infinite), problem.ModelBroken, "m: a scale is not a finite number"},
 		{gptq.change("qzeros", func(x *safetensors.Tensor) { x.Data[0]++ }), problem.ModelBroken,
 			"a zero point is 9, expected 8, because config.json says that the codes are symmetric"},

@@ -275,8 +275,8 @@ func (s Scope) Ignore(modules ...string) {
 	}
 }
 
-// Has reports whether the scope has a tensor with the given name. The codes of another program count
-// as the weight of their module. A random model has every tensor.
+// Has reports whether the scope has a tensor with the given name. The codes of another program
+// count as the weight of their module. A random model has every tensor.
 func (s Scope) Has(name string) bool {
 	if s.w.files == nil {
 		return true
@@ -505,8 +505,9 @@ func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 }
 
 // Stack copies the matrices name(0) to name(e-1), each of shape [n, k], into one weight of e
-// experts. They must be plain, or integers of another program. Old Hugging Face checkpoints have a module per expert, but kernels need a stack. Stack
-// allocates no memory until it has found all matrices.
+// experts. They must be plain, or integers of another program. Old Hugging Face checkpoints have a
+// module per expert, but kernels need a stack. Stack allocates no memory until it has found all
+// matrices.
 func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
 	if s.w.files != nil && s.hasCodes(name(0)) {
 		return s.stackIntegers(e, name, n, k)
