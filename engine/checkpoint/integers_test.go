@@ -333,6 +333,40 @@ func TestFloat16Bits(t *testing.T) {
 	}
 }
 
+// BenchmarkPackings loads a matrix of 4,096 x 14,336 of each method.
+func BenchmarkPackings(b *testing.B) {
+	const n, k, group = 4096, 14336, 128
+	for _, c := range []struct {
+		quantization string
+		tensors      []safetensors.Tensor
+	}{
+		{`"quant_method": "awq", "bits": 4`, []safetensors.Tensor{
+			zeros("m.qweight", safetensors.I32, k, n/8),
+			zeros("m.qzeros", safetensors.I32, k/group, n/8),
+			zeros("m.scales", safetensors.F16, k/group, n)}},
+		{`"quant_method": "gptq", "bits": 4, "sym": false`, []safetensors.Tensor{
+			zeros("m.qweight", safetensors.I32, k/8, n),
+			zeros("m.qzeros", safetensors.I32, k/group, n/8),
+			zeros("m.scales", safetensors.F16, k/group, n)}},
+		{`"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"a": {
+			"weights": {"num_bits": 4, "type": "int", "group_size": 128}, "targets": ["Linear"]}}`,
+			[]safetensors.Tensor{zeros("m.weight_packed", safetensors.I32, n, k/8),
+				zeros("m.weight_scale", safetensors.BF16, n, k/group)}},
+	} {
+		w := open(b, `"quantization_config": {`+c.quantization+`}`, c.tensors...)
+		s := w.At("")
+		b.Run(w.Config.Quantization.method.name, func(b *testing.B) {
+			b.SetBytes(n * k / 2)
+			for b.Loop() {
+				s.View("m", n, k)
+			}
+			if w.Err() != nil {
+				b.Fatal(w.Err())
+			}
+		})
+	}
+}
+
 // FuzzPackings loads matrices whose headers, configs and bytes are changed.
 func FuzzPackings(f *testing.F) {
 	all := readPackedMatrices(f)

@@ -1,7 +1,7 @@
 package checkpoint
 
-// This file converts named tensors to operands of kernels. Large weights stay in the mapping and
-// are never dequantized. Small tensors are copied to float32. The shapes are checked here against
+// This file converts named tensors to operands of kernels. Large weights stay in the mapping,
+// unless integers.go repacks them, and are never dequantized. Small tensors are copied to float32. The shapes are checked here against
 // those that the architecture expects, so that kernels can rely on them.
 
 import (
