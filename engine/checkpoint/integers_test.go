@@ -211,6 +211,19 @@ func TestPackedExperts(t *testing.T) {
 	}
 }
 
+// TestPartlyCopied checks that a GPU gets a file as a whole only if loading copies nothing large.
+func TestPartlyCopied(t *testing.T) {
+	for _, m := range readPackedMatrices(t) {
+		w := open(t, m.config(), m.tensors...)
+		whole := m.method == "compressed" && strings.Contains(m.name, ".sym")
+		for _, partly := range w.partly {
+			if partly == whole {
+				t.Errorf("%s: partly copied: %v", m.name, partly)
+			}
+		}
+	}
+}
+
 // matrix returns a matrix of the file by name.
 func matrix(t testing.TB, name string) packedMatrix {
 	t.Helper()

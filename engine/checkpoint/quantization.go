@@ -52,13 +52,14 @@ var methods = map[string]*method{
 		parts: []string{".qzeros", scalesSuffix, ".g_idx"}},
 	"compressed-tensors": {name: "compressed-tensors", parse: parseCompressed,
 		open: openPackQuantized, codes: packedSuffix,
-		parts: []string{".weight_scale", ".weight_zero_point", ".weight_shape", ".weight_g_idx"}},
+		parts: []string{".weight_scale", zerosSuffix, ".weight_shape", ".weight_g_idx"}},
 }
 
-// The suffixes of codes.
+// The suffixes of codes, and of the zero points of compressed-tensors.
 const (
 	codesSuffix  = ".qweight"
 	packedSuffix = ".weight_packed"
+	zerosSuffix  = ".weight_zero_point"
 )
 
 // otherWeights is what to do about weights that Headroom cannot run.
