@@ -160,8 +160,11 @@ func (q *Quantization) parse(data json.RawMessage) error {
 		return nil
 	}
 	if m := methods[strings.ToLower(foreign.Method)]; m != nil {
+		if err := m.parse(q, data); err != nil {
+			return err
+		}
 		q.method = m
-		return m.parse(q, data)
+		return nil
 	}
 	if foreign.Method != "" {
 		return foreignQuantization(methodName(foreign.Method),
