@@ -297,6 +297,26 @@ func TestPackingRefusals(t *testing.T) {
 	}
 }
 
+// TestActivationOrder checks that a plan refuses other orders of inputs if config.json says that
+// there may be one, and that the usual order loads whatever it says.
+func TestActivationOrder(t *testing.T) {
+	usual := matrix(t, "gptq.b4.g32.v1")
+	usual.quantization = strings.Replace(usual.quantization, `"desc_act": false`,
+		`"desc_act": true`, 1)
+	other := usual.change("g_idx", func(x *safetensors.Tensor) { x.Data[4] = 1 })
+	for _, c := range []struct {
+		m       packedMatrix
+		refused bool
+	}{{usual, false}, {other, true}} {
+		w := open(t, c.m.config(), c.m.tensors...)
+		w.Device = kernels.NewDryRun()
+		w.At("").Linear("m", packedN, packedK)
+		if err := w.Err(); (err != nil) != c.refused {
+			t.Errorf("got %v, refused: %v", err, c.refused)
+		}
+	}
+}
+
 // TestPackedPlainModules checks that modules without codes are plain, whatever config.json says.
 func TestPackedPlainModules(t *testing.T) {
 	for _, name := range []string{"awq.g64", "gptq.b4.g128.sym", "compressed.b4.g128.sym"} {
