@@ -532,6 +532,8 @@ var allFormats = append(listFormats, []formatTests{
 		{"malformed", "<seed:tool_call><function=f>x</seed:tool_call>y", false, " | y | "},
 	}},
 	{"json_tools", jsonSource, jsonTests},
+	{"json_tools", `{{- "\n<tool_call>{\"name\": function_1_name, \"arguments\": {a: 1}}" }}`,
+		jsonTests}, // EXAONE 4
 	{"gemma4", "<|tool_call>call: <|channel>thought", gemmaTests},
 	{"function_gemma", "<start_function_call>call:", functionGemmaTests},
 	{"glm", "<tool_call>{function-name}<arg_key>", glmTests},

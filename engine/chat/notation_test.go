@@ -61,7 +61,7 @@ var aboutSeveral = regexp.MustCompile(`,"m..Properties":.}$`)
 // also takes them as the template and models of the format write them.
 func TestRandomSchemas(t *testing.T) {
 	for _, format := range []string{"pythonic", "olmo3", "hunyuan_dense", "gemma4",
-		"function_gemma", "nemotron", "apertus",
+		"function_gemma", "nemotron", "command", "apertus",
 		"phi4", "granite3", "kimi", "deepseek", "minimax",
 		"qwen3_coder", "glm"} {
 		template := templateOf(t, format)
@@ -164,6 +164,8 @@ func fits(t *testing.T, schema, value string) error {
 // jsonWritings are calls of f as templates write them. ARGUMENTS are JSON.
 var jsonWritings = map[string][]string{
 	"nemotron": {`<TOOLCALL>[{"name": "f", "arguments": ARGUMENTS}]</TOOLCALL>`},
+	"command": {"<|START_ACTION|>[\n    {\"tool_call_id\": \"7\", \"tool_name\": \"f\", " +
+		"\"parameters\": ARGUMENTS}\n]<|END_ACTION|>"},
 	"apertus":  {`<|tools_prefix|>[{"f": ARGUMENTS}]<|tools_suffix|>`},
 	"phi4":     {`<|tool_call|>[{"name": "f", "arguments": ARGUMENTS}]<|/tool_call|>`},
 	"granite3": {`<|tool_call|>[{"name": "f", "arguments": ARGUMENTS}]`},
@@ -353,6 +355,11 @@ func TestNotations(t *testing.T) {
 		{"hunyuan_dense", "<tool_call>now\n```json\n{}\n```</tool_call>",
 			CallOptions{OneBlock: true}, true},
 		{"hunyuan_dense", "<tool_call>now\n{}</tool_call>", CallOptions{OneBlock: true}, false},
+		{"command", "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"now\", " +
+			"\"parameters\": {}},\n    {\"tool_call_id\": \"12\", \"tool_name\": \"f\", " +
+			"\"parameters\": {\"s\": \"]<|END_ACTION|>\"}}\n]<|END_ACTION|>", CallOptions{}, true},
+		{"command", "<|START_ACTION|>[\n    {\"tool_call_id\": \"a\", \"tool_name\": \"now\", " +
+			"\"parameters\": {}}\n]<|END_ACTION|>", CallOptions{}, false},
 		{"gemma4", `<|tool_call>call:f{s:<|"|>it's "x"` + "\n" + `<|"|>,b:true}<tool_call|>`,
 			CallOptions{One: true}, true},
 		{"gemma4", `<|tool_call>call:f{s:<|"|><|"|>,o:{s:<|"|>a<|"|>,l:[1,null,{x:[]}]}}` +
