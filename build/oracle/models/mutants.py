@@ -95,8 +95,6 @@ MUTANTS = [
            "Linear: false})"),
     Mutant("the parts of in_proj are in another order", "lfm2", "engine/nn/nn.go",
            "c.MulTo(y, y, parts.Columns(n, 2*n))", "c.MulTo(y, y, parts.Columns(0, n))"),
-    Mutant("the size of the MLP is not adjusted", "lfm2", "engine/models/lfm2.go",
-           "2 * c.IntermediateSize / 3", "c.IntermediateSize"),
     Mutant("the bias of the convolution is forgotten", "lfm2", "engine/nn/nn.go",
            "\tc.AddBias(y, l.ConvBias)\n", ""),
     Mutant("the key of a latent is rotated twice", "glm4_moe_lite", "engine/nn/latent.go",
