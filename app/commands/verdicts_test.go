@@ -294,6 +294,23 @@ func TestVerdicts(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit %d, %s", code, errOut)
 	}
+	got := saidAbout(out)
+	for _, f := range verdicts {
+		if got[f.name] != f.want {
+			t.Errorf("%s:\ngot  %q\nwant %q", f.name, got[f.name], f.want)
+		}
+		delete(got, f.name)
+	}
+	for id, verdict := range got {
+		if strings.HasPrefix(verdict, "Not") || strings.HasPrefix(verdict, "Dam") {
+			t.Errorf("another model %s: %s", id, verdict)
+		}
+	}
+}
+
+// saidAbout returns what the output of `headroom models` says about each folder: "ready", or the
+// state and the sentence.
+func saidAbout(out string) map[string]string {
 	got, state := map[string]string{}, "ready"
 	for line := range strings.Lines(out) {
 		line = strings.TrimSuffix(line, "\n")
@@ -307,17 +324,7 @@ func TestVerdicts(t *testing.T) {
 			got[id] = state
 		}
 	}
-	for _, f := range verdicts {
-		if got[f.name] != f.want {
-			t.Errorf("%s:\ngot  %q\nwant %q", f.name, got[f.name], f.want)
-		}
-		delete(got, f.name)
-	}
-	for id, verdict := range got {
-		if strings.HasPrefix(verdict, "Not") || strings.HasPrefix(verdict, "Dam") {
-			t.Errorf("another model %s: %s", id, verdict)
-		}
-	}
+	return got
 }
 
 // TestRunNamesTheKind checks the error for a folder that is named on the command line.

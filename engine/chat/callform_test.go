@@ -99,7 +99,8 @@ func TestCallForms(t *testing.T) {
 		}
 	}
 	for _, format := range []string{"json_tools", "llama3", "mistral", "qwen3_coder", "seed_oss",
-		"glm", "harmony", "pythonic", "gemma4", "function_gemma", "nemotron",
+		"glm", "harmony", "pythonic", "olmo3", "hunyuan_dense", "gemma4", "function_gemma",
+		"nemotron", "command",
 		"apertus", "phi4", "granite3", "kimi", "deepseek", "minimax"} {
 		if !seen[format] {
 			t.Errorf("%s has no test", format)

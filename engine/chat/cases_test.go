@@ -470,6 +470,52 @@ var atemTests = []toolTest{
 		" | x | "},
 }
 
+var olmo3Tests = []toolTest{
+	{"only a call", `<function_calls>f(s="a", n=3, b=true)</function_calls>`, false,
+		` |  | f{"s":"a","n":3,"b":true}`},
+	{"lines, and text", "Sure.\n<function_calls>\nf(n=1)\nnow()\n</function_calls>\nChecking.",
+		false, ` | Sure.Checking. | f{"n":1} now{}`},
+	{"as in Python", `<function_calls>f(s='it\'s', b=True, o={'a': None}, l=[1, 2.5])` +
+		`</function_calls>`, false, ` |  | f{"s":"it's","b":true,"o":{"a":null},"l":[1,2.5]}`},
+	{"anything in a string", `<function_calls>f(s="x)\n</function_calls> <function_calls> é")` +
+		`</function_calls>`, false, ` |  | f{"s":"x)\n</function_calls> <function_calls> é"}`},
+	{"other types", `<function_calls>f(n="3", s=7)</function_calls>`, false,
+		` |  | f{"n": 3, "s": "7"}`},
+	{"after reasoning", "why</think>\n<function_calls>now()</function_calls>", true,
+		"why |  | now{}"},
+	{"none", "<function_calls></function_calls>x", false, " | x | "},
+	{"an empty block of lines", "<function_calls>\n\n</function_calls>x", false, " | x | "},
+	{"prose", "The tag <function_calls>, or <function_calls>.", false, " | The tag, or. | "},
+	{"prose at the end", "The tag <function_calls> x", false, " | The tag x | "},
+	{"a word in it", "<function_calls>calls go here", false, " | calls go here | "},
+	{"malformed", "<function_calls>f(n=)</function_calls>x", false, " | x | "},
+	{"malformed after a call", "<function_calls>now()\nf n=1\n</function_calls>x", false,
+		" | x | now{}"},
+	{"a positional argument", `<function_calls>f("a")</function_calls>x`, false, " | x | "},
+	{"cut off", `a<function_calls>f(s="ha`, false, " | a | "},
+	{"cut off after a call", "<function_calls>now()\nf(", false, " |  | now{}"},
+}
+
+var hunyuanDenseTests = []toolTest{
+	{"two calls", "<think>\nwhy\n</think>\n<answer>\nSo<tool_calls><tool_call>f\n```json\n" +
+		"{\"s\": \"a\", \"n\": \"3\"}\n```</tool_call>\n<tool_call>now\n```json\n{}\n```" +
+		"</tool_call></tool_calls>\n</answer>", false, `why | So | f{"s": "a", "n": 3} now{}`},
+	{"an answer", "<think>\nwhy\n</think>\n<answer>\nYes.\n</answer>", false, "why | Yes. | "},
+	{"no tags around the answer", "\n</think>\nYes.", true, " | Yes. | "},
+	{"without a section", "<tool_call>now\n```json\n{}\n```</tool_call>x", false, " | x | now{}"},
+	{"without an end of the fence", "<tool_call>now\n```json\n{}</tool_call>x", false,
+		" | x | now{}"},
+	{"anything in a string", "<tool_call>f\n```json\n{\"s\":\"```</tool_call></answer> é\"}\n```" +
+		"</tool_call>", false, ` |  | f{"s":"` + "```" + `</tool_call></answer> é"}`},
+	{"no name", "<tool_call>\n```json\n{}\n```</tool_call>x", false,
+		" | \n```json\n{}\n```x | "},
+	{"no fence", "<tool_call>f {}</tool_call>x", false, " | f {}x | "},
+	{"prose", "Write <tool_call> or <tool_call>.", false, " | Write or. | "},
+	{"a list", "<tool_call>[]</tool_call>x", false, " | []x | "},
+	{"invalid JSON", "<tool_call>f\n```json\n{n: 1}\n```</tool_call>x", false, " | x | "},
+	{"cut off", "a<tool_calls><tool_call>f\n```json\n{\"s\": \"ha", false, " | a | "},
+}
+
 // Excerpts of templates that show the formats of Qwen.
 const (
 	coderSource = `{{- '<tool_call>\n<function=' + tool_call.name + '>\n' }}`
@@ -486,6 +532,8 @@ var allFormats = append(listFormats, []formatTests{
 		{"malformed", "<seed:tool_call><function=f>x</seed:tool_call>y", false, " | y | "},
 	}},
 	{"json_tools", jsonSource, jsonTests},
+	{"json_tools", `{{- "\n<tool_call>{\"name\": function_1_name, \"arguments\": {a: 1}}" }}`,
+		jsonTests}, // EXAONE 4
 	{"gemma4", "<|tool_call>call: <|channel>thought", gemmaTests},
 	{"function_gemma", "<start_function_call>call:", functionGemmaTests},
 	{"glm", "<tool_call>{function-name}<arg_key>", glmTests},
@@ -498,6 +546,9 @@ var allFormats = append(listFormats, []formatTests{
 	{"llama3", `"parameters": dictionary of argument name and its value <|python_tag|>`,
 		llamaTests},
 	{"pythonic", "<|tool_call_start|>", pythonicTests},
+	{"olmo3", "within <function_calls></function_calls> XML tags", olmo3Tests},
+	{"hunyuan_dense", "'<tool_call>function_name\n```json\n' '<answer>' in content",
+		hunyuanDenseTests},
 	{"harmony", "<|start|>assistant<|channel|>analysis<|message|>", harmonyTests},
 	{"atem", "<|start|>assistant to=self<|message|><atem:function_calls>", atemTests},
 }...)

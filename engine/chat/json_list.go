@@ -6,6 +6,10 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+
+	"headroom/engine/grammar"
+	"headroom/engine/grammar/jsonschema"
+	"headroom/engine/grammar/regular"
 )
 
 // The formats of this form. Where a format has a closing tag, the objects may also stand in it one
@@ -14,8 +18,7 @@ var (
 	// command is the format of Command R7B and later:
 	//
 	//	<|START_ACTION|>[{"tool_name": NAME, "parameters": {…}}]<|END_ACTION|>
-	command = listFormat("command", `<\|START_ACTION\|>`, listTags{open: "<|START_ACTION|>",
-		closing: "<|END_ACTION|>", call: commandCall}, true)
+	command = commandFormat()
 
 	// nemotron is the format of Nemotron Nano v2:
 	//
@@ -50,6 +53,23 @@ var (
 	gigaChat = listFormat("gigachat", `<\|function_call\|>`,
 		listTags{open: "<|function_call|>", call: readJSONCall}, true)
 )
+
+func commandFormat() toolFormat {
+	f := listFormat("command", `<\|START_ACTION\|>`, listTags{open: "<|START_ACTION|>",
+		closing: "<|END_ACTION|>", call: commandCall}, true)
+	const indent = "\n    "
+	f.form = &callForm{before: f.open[0] + "[" + indent, between: "," + indent,
+		after: "\n]" + f.close, block: true, call: func(w *callWriter, name string,
+			parameters json.RawMessage) (grammar.Node, error) {
+			space := w.b.Space
+			digits := space.Repeat(space.Set(regular.Range('0', '9')), 1, 3)
+			arguments, err := w.object(parameters, nil)
+			return w.b.Seq(w.text(`{"tool_call_id": "`), w.b.Terminal(digits),
+				w.text(`", "tool_name": `+jsonschema.Quote(name)+`, "parameters": `), arguments,
+				w.text("}")), err
+		}}
+	return f
+}
 
 func granite3Format() toolFormat {
 	f := listFormat("granite3", `<\|tool_call\|> followed by a JSON list`,

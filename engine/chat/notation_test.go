@@ -60,7 +60,8 @@ var aboutSeveral = regexp.MustCompile(`,"m..Properties":.}$`)
 // TestRandomSchemas: of random schemas, what a form writes is read as arguments that fit. The form
 // also takes them as the template and models of the format write them.
 func TestRandomSchemas(t *testing.T) {
-	for _, format := range []string{"pythonic", "gemma4", "function_gemma", "nemotron", "apertus",
+	for _, format := range []string{"pythonic", "olmo3", "hunyuan_dense", "gemma4",
+		"function_gemma", "nemotron", "command", "apertus",
 		"phi4", "granite3", "kimi", "deepseek", "minimax",
 		"qwen3_coder", "glm"} {
 		template := templateOf(t, format)
@@ -163,6 +164,8 @@ func fits(t *testing.T, schema, value string) error {
 // jsonWritings are calls of f as templates write them. ARGUMENTS are JSON.
 var jsonWritings = map[string][]string{
 	"nemotron": {`<TOOLCALL>[{"name": "f", "arguments": ARGUMENTS}]</TOOLCALL>`},
+	"command": {"<|START_ACTION|>[\n    {\"tool_call_id\": \"7\", \"tool_name\": \"f\", " +
+		"\"parameters\": ARGUMENTS}\n]<|END_ACTION|>"},
 	"apertus":  {`<|tools_prefix|>[{"f": ARGUMENTS}]<|tools_suffix|>`},
 	"phi4":     {`<|tool_call|>[{"name": "f", "arguments": ARGUMENTS}]<|/tool_call|>`},
 	"granite3": {`<|tool_call|>[{"name": "f", "arguments": ARGUMENTS}]`},
@@ -172,6 +175,7 @@ var jsonWritings = map[string][]string{
 		"<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
 		"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\nARGUMENTS\n" +
 			"```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+	"hunyuan_dense": {"<tool_calls><tool_call>f\n```json\nARGUMENTS\n```</tool_call></tool_calls>"},
 }
 
 // writings returns a call with arguments as models of a format write it.
@@ -193,19 +197,27 @@ func writings(t *testing.T, format, arguments string) []string {
 		eachMember(t, arguments, func(key string, v json.RawMessage) {
 			parts = append(parts, key+"="+value(v))
 		})
-		return "<|tool_call_start|>[f(" + strings.Join(parts, ", ") + ")]<|tool_call_end|>"
+		return "f(" + strings.Join(parts, ", ") + ")"
 	}
-	return []string{
+	asJSON := func(v json.RawMessage) string { return spacedJSON(t, string(v)) }
+	if format == "olmo3" {
+		return []string{olmo3Open + call(asJSON) + olmo3Close}
+	}
+	texts := []string{
 		// The template: single quotation marks, JSON inside, True and None outside.
 		call(func(v json.RawMessage) string {
 			if v[0] == '[' || v[0] == '{' {
-				return spacedJSON(t, string(v))
+				return asJSON(v)
 			}
 			return pythonWriting(t, string(v), "'")
 		}),
 		call(func(v json.RawMessage) string { return pythonWriting(t, string(v), "'") }),
 		call(func(v json.RawMessage) string { return pythonWriting(t, string(v), `"`) }),
 	}
+	for i := range texts {
+		texts[i] = pythonicOpen + "[" + texts[i] + "]" + pythonicClose
+	}
+	return texts
 }
 
 // eachMember calls do for the members of a JSON object, in their order.
@@ -331,6 +343,23 @@ func TestNotations(t *testing.T) {
 		{"pythonic", `<|tool_call_start|>[f("x")]<|tool_call_end|>`, CallOptions{}, false},
 		{"pythonic", `⟦<|tool_call_start|>⟧[f(s="</a>")]⟦<|tool_call_end|>⟧`, tokens, true},
 		{"pythonic", `<|tool_call_start|>[now()]<|tool_call_end|>`, tokens, false},
+		{"olmo3", `<function_calls>f(s="it's", b=true, n=2, o={"s": "", "l": [null]})` + "\nnow()" +
+			`</function_calls>`, CallOptions{OneBlock: true}, true},
+		{"olmo3", "<function_calls>now()\nnow()</function_calls>", CallOptions{One: true}, false},
+		{"olmo3", `<function_calls>f(s='x')</function_calls>`, CallOptions{}, false},
+		{"olmo3", `<function_calls>f(s="x", b=None)</function_calls>`, CallOptions{}, false},
+		{"olmo3", `<function_calls>[now()]</function_calls>`, CallOptions{}, false},
+		{"olmo3", `<function_calls></function_calls>`, CallOptions{}, false},
+		{"hunyuan_dense", "<tool_calls><tool_call>f\n```json\n{\"s\": \"```\"}\n```</tool_call>\n" +
+			"<tool_call>now\n```json\n{}\n```</tool_call></tool_calls>", CallOptions{}, true},
+		{"hunyuan_dense", "<tool_call>now\n```json\n{}\n```</tool_call>",
+			CallOptions{OneBlock: true}, true},
+		{"hunyuan_dense", "<tool_call>now\n{}</tool_call>", CallOptions{OneBlock: true}, false},
+		{"command", "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"now\", " +
+			"\"parameters\": {}},\n    {\"tool_call_id\": \"12\", \"tool_name\": \"f\", " +
+			"\"parameters\": {\"s\": \"]<|END_ACTION|>\"}}\n]<|END_ACTION|>", CallOptions{}, true},
+		{"command", "<|START_ACTION|>[\n    {\"tool_call_id\": \"a\", \"tool_name\": \"now\", " +
+			"\"parameters\": {}}\n]<|END_ACTION|>", CallOptions{}, false},
 		{"gemma4", `<|tool_call>call:f{s:<|"|>it's "x"` + "\n" + `<|"|>,b:true}<tool_call|>`,
 			CallOptions{One: true}, true},
 		{"gemma4", `<|tool_call>call:f{s:<|"|><|"|>,o:{s:<|"|>a<|"|>,l:[1,null,{x:[]}]}}` +

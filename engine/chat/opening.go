@@ -31,7 +31,8 @@ var errBareCalls = errors.New("this model's tool calls begin like content, so th
 	`be offered together with a form of the content. Send the tool_choice "none", or no tools`)
 
 // Opening returns what may come before the content of the answer to a prompt. calls says that the
-// answer may be calls instead.
+// answer may be calls instead. The error says why the content cannot have a form; calls alone can,
+// after what the result says, unless they begin like content.
 func (t *Template) Opening(prompt string, tools, calls bool) (o Opening, err error) {
 	t = t.of(tools)
 	if t.channels != nil {
@@ -43,7 +44,7 @@ func (t *Template) Opening(prompt string, tools, calls bool) (o Opening, err err
 		return o, nil
 	}
 	if len(t.reasoning.drop) > 0 {
-		return o, errOpening
+		err = errOpening
 	}
 	end := strings.TrimRight(prompt, spaces)
 	o.Prompt = end[max(0, len(end)-maxTag):]
@@ -58,13 +59,13 @@ func (t *Template) Opening(prompt string, tools, calls bool) (o Opening, err err
 		}
 	}
 	if !calls || t.tools == nil {
-		return o, nil
+		return o, err
 	}
 	if t.tools.bare || len(t.tools.open) == 0 || t.tools.prompted {
 		return o, errBareCalls
 	}
 	o.Calls = t.tools.open
-	return o, nil
+	return o, err
 }
 
 // InMessages reports whether answers are messages with headers, as those of gpt-oss.

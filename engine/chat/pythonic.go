@@ -21,7 +21,7 @@ var pythonic = toolFormat{
 	form: &callForm{before: pythonicOpen + "[", between: ", ", after: "]" + pythonicClose,
 		block: true, call: notedCall(&pythonArguments, isFunctionName)},
 	begin: func(schemas map[string]schema) callReader {
-		return &pythonicReader{schemas: schemas}
+		return &pythonicReader{open: pythonicOpen, closing: pythonicClose, schemas: schemas}
 	},
 }
 
@@ -29,6 +29,38 @@ const (
 	pythonicOpen  = "<|tool_call_start|>"
 	pythonicClose = "<|tool_call_end|>"
 )
+
+// olmo3 is the format of Olmo 3: calls in Python on lines of their own, with arguments in JSON. Its
+// tags are no control tokens.
+//
+//	<function_calls>NAME(KEY="TEXT", KEY=1)
+//	NAME()</function_calls>
+var olmo3 = toolFormat{
+	name:  "olmo3",
+	mark:  regexp.MustCompile(`<function_calls>`),
+	open:  []string{olmo3Open},
+	close: olmo3Close,
+	form: &callForm{before: olmo3Open, between: "\n", after: olmo3Close, block: true,
+		call: notedCall(&olmo3Arguments, isFunctionName)},
+	begin: func(schemas map[string]schema) callReader {
+		return &pythonicReader{open: olmo3Open, closing: olmo3Close, lines: true, schemas: schemas}
+	},
+}
+
+const (
+	olmo3Open  = "<function_calls>"
+	olmo3Close = "</function_calls>"
+)
+
+// olmo3Arguments are keyword arguments whose values are JSON.
+var olmo3Arguments = jsonschema.Notation{
+	Quotes:    []string{`"`},
+	Null:      []string{"null"},
+	False:     []string{"false"},
+	True:      []string{"true"},
+	Object:    jsonschema.Brackets{Open: "{", Colon: ": ", Close: "}"},
+	Outermost: jsonschema.Brackets{Open: "(", Colon: "=", Close: ")", Names: keyword.String()},
+}
 
 // pythonArguments are keyword arguments. The template of LFM2 writes texts between single quotation
 // marks, and lists and dicts as JSON; models write what Python does, too.
@@ -41,13 +73,16 @@ var pythonArguments = jsonschema.Notation{
 	Outermost: jsonschema.Brackets{Open: "(", Colon: "=", Close: ")", Names: keyword.String()},
 }
 
-// pythonicReader parses the calls of one list.
+// pythonicReader parses the calls of one list, or of one block of lines.
 type pythonicReader struct {
 	cursor
-	schemas   map[string]schema
-	part      pythonicPart
-	function  string
-	arguments objectSpan
+	open, closing string
+	lines         bool // calls stand on lines, without the brackets of a list
+	schemas       map[string]schema
+	part          pythonicPart
+	calls         int // so far
+	function      string
+	arguments     objectSpan
 }
 
 // pythonicPart is the part of a list that a pythonicReader reads next.
@@ -69,7 +104,8 @@ func (r *pythonicReader) read(text string) (ToolCall, int, verdict) {
 		switch {
 		case v == undecided:
 			return ToolCall{}, 0, undecided
-		case v == isText && r.part == pythonicList:
+		case v == isText && (r.part == pythonicList ||
+			r.lines && r.calls == 0 && r.part == pythonicFunction):
 			return ToolCall{}, 0, isText
 		case v == isText:
 			part = pythonicFault
@@ -78,6 +114,7 @@ func (r *pythonicReader) read(text string) (ToolCall, int, verdict) {
 		case r.part == pythonicArguments:
 			if call, ok := r.call(text); ok {
 				n := r.at
+				r.calls++
 				r.arguments, r.part = objectSpan{}, pythonicComma
 				r.restart()
 				return call, n, inBlock
@@ -86,7 +123,7 @@ func (r *pythonicReader) read(text string) (ToolCall, int, verdict) {
 		}
 		r.part = part
 	}
-	return r.skipCall(text, pythonicOpen, pythonicClose)
+	return r.skipCall(text, r.open, r.closing)
 }
 
 // next reads the next part, and returns the one after it.
@@ -105,19 +142,33 @@ func (r *pythonicReader) next(text string) (pythonicPart, verdict) {
 	}
 	switch r.part {
 	case pythonicList:
+		if r.lines { // prose may name the tag
+			return pythonicCall, verdictOf(true, beginsName(text, r.at))
+		}
 		word, _ := r.take(text, "[")
 		return pythonicCall, verdictOf(true, word != "")
 	case pythonicComma:
 		r.take(text, ",")
 		return pythonicCall, isCall
 	case pythonicCall:
+		if r.lines && text[r.at] == '<' {
+			return pythonicEnd, isCall
+		}
 		if word, _ := r.take(text, "]"); word != "" {
 			return pythonicEnd, isCall
 		}
 		return pythonicFunction, isCall
 	}
-	word, decided := r.take(text, pythonicClose)
+	word, decided := r.take(text, r.closing)
 	return 0, verdictOf(decided, word != "")
+}
+
+// beginsName reports whether the name of a function may begin at text[at:], or a tag, after line
+// breaks alone.
+func beginsName(text string, at int) bool {
+	c := text[at] | 0x20 // a letter in lower case
+	return !strings.ContainsAny(text[:at], " \t") &&
+		('a' <= c && c <= 'z' || text[at] == '_' || text[at] == '<')
 }
 
 // call returns the call that has been read.

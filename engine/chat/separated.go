@@ -128,6 +128,7 @@ func separatedFormat(name string, tags separated, drop ...string) toolFormat {
 // separated has the tags of one format.
 type separated struct {
 	open, separator, closing string
+	plain                    bool                     // open is no control token
 	fence                    string                   // before the object, after a name; "": none
 	name                     func(head string) string // the name in the text before the separator
 }
@@ -161,6 +162,8 @@ func (r *separatedReader) read(text string) (ToolCall, int, verdict) {
 		switch {
 		case v == undecided:
 			return ToolCall{}, 0, undecided
+		case v == isText && r.part == separatedHead && r.tags.plain:
+			return ToolCall{}, 0, isText
 		case v == isText:
 			part = separatedFault
 		case r.part == separatedClosing:
@@ -219,8 +222,31 @@ func (r *separatedReader) next(text string) (separatedPart, verdict) {
 	}
 }
 
+// plainHead is head for a tag that prose may have: a name follows it, and then the separator.
+func (r *separatedReader) plainHead(text string) (separatedPart, verdict) {
+	if !r.spaces(text) {
+		return 0, undecided
+	}
+	if r.function == "" {
+		if !beginsName(text, r.at) {
+			return 0, isText
+		}
+		name, decided := r.name(text)
+		if !decided || name == "" {
+			return 0, verdictOf(decided, false)
+		}
+		r.function = name
+		return separatedHead, isCall
+	}
+	word, decided := r.take(text, r.tags.separator)
+	return separatedObject, verdictOf(decided, word != "")
+}
+
 // head reads the text before the separator, and the separator.
 func (r *separatedReader) head(text string) (separatedPart, verdict) {
+	if r.tags.plain {
+		return r.plainHead(text)
+	}
 	at, tag := r.findTag(text, r.tags.separator, r.tags.closing, r.tags.open)
 	switch {
 	case tag == "" && len(text) < maxFunctionName:

@@ -143,8 +143,7 @@ const lineBreaks = "\r\n"
 
 func newTagSplitter(reasoning reasoningFormat, format *toolFormat, prompt string,
 	tools *Tools) *tagSplitter {
-	s := &tagSplitter{reasoning: reasoning, format: format, tools: tools,
-		all: append([]string{reasoning.open, reasoning.close}, reasoning.drop...)}
+	s := &tagSplitter{reasoning: reasoning, format: format, tools: tools, all: reasoning.tags()}
 	switch {
 	case format == nil:
 	case s.mentions():
@@ -284,8 +283,8 @@ func (s *tagSplitter) advance(out *[]Piece) bool {
 		end = 0
 	case s.kind == Reasoning && tag != s.reasoning.open:
 		end = s.trimmed(at, lineBreaks) // the closing tag may follow
-	case tag == "" && s.format != nil:
-		end = s.trimmed(at, spaces) // a call may follow
+	case tag == "" && (s.format != nil || s.reasoning.around != nil):
+		end = s.trimmed(at, spaces) // a call may follow, or the end of an answer
 	}
 	s.emit(out, held[:end])
 	switch {

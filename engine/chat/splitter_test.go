@@ -6,6 +6,34 @@ import (
 	"testing"
 )
 
+// TestTagsAroundAnswers checks tags that some models write around an answer after reasoning. They
+// do not keep an answer from having a form.
+func TestTagsAroundAnswers(t *testing.T) {
+	for _, c := range []struct{ source, text, want string }{
+		{"'<answer>' in content", "<think>\nwhy\n</think>\n<answer>\nYes.\n</answer>",
+			"why | Yes. | "},
+		{"'<answer>' in content", "<answer>Yes", " | Yes | "},
+		{"'<answer>' in content", "<think>\n\n</think>\nYes, <b>.", " | Yes, <b>. | "},
+		{"between <response></response> for",
+			"<think>why</think>\n<response>Yes.\n\nSo.</response>", "why | Yes.\n\nSo. | "},
+		{"<global_setting>\nthink_mode", "why\n</think>\n\n\n<response>\nYes.\n</response>\n",
+			"why | Yes. | "},
+		{"'\n<response>' + tool", "<response>Yes.</response>", " | <response>Yes.</response> | "},
+	} {
+		template := parse(t, "{% raw %}"+c.source+"{% endraw %}")
+		inReasoning := strings.HasPrefix(c.text, "why")
+		for _, parts := range [][]string{{c.text}, strings.Split(c.text, "")} {
+			if got := summary(pieces(splitterOf(template, inReasoning), parts)); got != c.want {
+				t.Errorf("%s: %q in %d parts: got %q, want %q", c.source, c.text, len(parts), got,
+					c.want)
+			}
+		}
+		if _, err := template.Opening("", false, false); err != nil {
+			t.Errorf("%s: %v", c.source, err)
+		}
+	}
+}
+
 // newSplitter returns a Splitter of a template without tools whose reasoning is in think tags.
 func newSplitter(startInReasoning bool) *Splitter {
 	template, prompt := &Template{reasoning: reasoningOf("")}, ""

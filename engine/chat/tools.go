@@ -103,7 +103,8 @@ type toolFormat struct {
 // toolFormats has a row for each format. The first whose mark is in the template applies.
 var toolFormats = []*toolFormat{
 	&minimax, &minimaxM3, &deepseekV32, &deepseekV4, &deepseek, &gemma4, &functionGemma, &longcat,
-	&hunyuan, &glm, &pythonic, &seedOSS, &qwen3Coder, &kimi, &kimiK3, &minicpm5, &mistral, &command,
+	&hunyuan, &hunyuanDense, &glm, &pythonic, &olmo3, &seedOSS, &qwen3Coder, &kimi, &kimiK3,
+	&minicpm5, &mistral, &command,
 	&nemotron, &toolCallsList, &apertus, &phi4, &granite3, &gigaChat, &gigaChat3, &solar,
 	&commandRPlus, &fireFunction, &functionary31, &functionary32, &jsonTools, &llama3,
 }
@@ -137,8 +138,7 @@ func (t *Template) Tags() []string {
 	if t.channels != nil {
 		return append(tags, t.channels.tags()...)
 	}
-	tags = append(tags, t.reasoning.open, t.reasoning.close)
-	tags = append(tags, t.reasoning.drop...)
+	tags = append(tags, t.reasoning.tags()...)
 	if t.reasoning.mark != t.reasoning.open {
 		tags = append(tags, t.reasoning.mark)
 	}

@@ -328,6 +328,8 @@ func TestNoTools(t *testing.T) {
 	}
 	gemma := parse(t, "{{ tools }}<|tool_call><|channel>")
 	llama := parse(t, `{{ tools }}{% raw %}"parameters": dictionary of argument name{% endraw %}`)
+	olmo := parse(t, "{{ tools }}<function_calls></function_calls>")
+	hunyuan := parse(t, "{{ tools }}<tool_call>function_name\n```json")
 	for _, c := range []struct {
 		template   *Template
 		text, want string
@@ -343,6 +345,11 @@ func TestNoTools(t *testing.T) {
 		{gemma, "a\n<|tool_call>call:now{}<tool_call|>\n", "a"},
 		{gemma, "Write <|tool_call> .", "Write ."},
 		{llama, `{"name": "f", "parameters": {`, `{"name": "f", "parameters": {`},
+		{olmo, "Write <function_calls> .", "Write <function_calls> ."},
+		{olmo, "a <function_calls>now()</function_calls>", "a"},
+		{hunyuan, "Write <tool_call> and ```json or <tool_calls>",
+			"Write <tool_call> and ```json or <tool_calls>"},
+		{hunyuan, "a<tool_call>now\n```json\n{}\n```</tool_call>", "a"},
 	} {
 		if got := summary(pieces(c.template.NewSplitter("", nil), []string{c.text})); got !=
 			" | "+c.want+" | " {

@@ -54,10 +54,11 @@ func ParseConfig(data []byte) (*Config, error) {
 	_ = json.Unmarshal(c.keys["architectures"], &c.Architectures)
 	quantization := firstOf(c.keys, "quantization", "quantization_config")
 	c.merged = data
-	if err := c.Decode(&struct {
+	if err := modelfile.Decode("", data, &struct {
 		ModelType *string `json:"model_type"`
 	}{&c.ModelType}); err != nil {
-		return nil, err
+		return nil, problem.Wrap(problem.ModelBroken, err,
+			"config.json does not describe a model", "Download the model again.")
 	}
 	if text, ok := c.keys["text_config"]; ok {
 		var inner map[string]json.RawMessage

@@ -38,6 +38,10 @@ var families = map[string]string{
 	"Seed-OSS": `<seed:bos>{{ r }}\n{{ c }}<seed:eos>`,
 	"Laguna":   `〈|EOS|〉<{{ r }}>{{ c }}</{{ r }}>`,
 	"Reka":     `human: {{ c }} <sep> `,
+	"EXAONE":   `[|{{ r }}|]\n{{ c }}[|endofturn|]\n`,
+	"Hunyuan":  `<｜hy_User｜>{{ c }}<｜hy_Assistant｜>{{ c }}<｜hy_place▁holder▁no▁8｜>`,
+	"ERNIE":    `<|begin_of_sentence|>User: {{ c }}\nAssistant: {{ c }}<|end_of_sentence|>`,
+	"OLMo 2":   `<|endoftext|><|{{ r }}|>\n{{ c }}\n`,
 	"twice":    `<|user|>{{ c }}{{ c }}<|end|>`, // the end of one text and the beginning of another
 	"as JSON":  `<|user|>{{ {'content': c} | tojson }}<|end|>`,
 	"removes":  `<|user|>{{ c.replace('/think', '') | lower }}<|end|>`,
@@ -46,7 +50,7 @@ var families = map[string]string{
 
 // controlToken matches the control tokens of a prompt.
 var controlToken = regexp.MustCompile(`<\|[^|<>\s]{1,40}\|>|<｜[^｜<>\s]{1,40}｜>|<\|\w+>|<\w+\|>|` +
-	`\[/?[A-Z_]{3,}\]|</?s>|<(start|end|begin|beginning)_of_\w+>|<SPECIAL_\d+>|` +
+	`\[/?[A-Z_]{3,}\]|\[\|\w+\|\]|</?s>|<(start|end|begin|beginning)_of_\w+>|<SPECIAL_\d+>|` +
 	`\]~!?b[\[\]]|\[e~\[|\]<\]\w+\[>\[|<seed:\w+>|〈\|\w+\|〉|</?(system|user|assistant)>|<sep>`)
 
 // conversations are what a client may send. T stands for a text that comes from somebody else.

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -80,9 +81,10 @@ func (e *KindError) Error() string {
 }
 
 // Decode decodes JSON into v, a pointer. It follows encoding/json, but the names of keys are
-// case-sensitive, only fields with a tag count, and a number that is too large for a float is
-// infinite. If a value has the wrong kind, the error is a *KindError, and the other fields of
-// its struct are set. key is the key in the file whose value data is, or "".
+// case-sensitive, only fields with a tag count, a number that is too large for a float is infinite,
+// and an integer may be written as 4096.0. If a value has the wrong kind, the error is a
+// *KindError, and the other fields of its struct are set. key is the key in the file whose value
+// data is, or "".
 func Decode(key string, data []byte, v any) error {
 	var raw json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
@@ -123,6 +125,8 @@ func decode(key string, raw json.RawMessage, v reflect.Value) error {
 		v.SetFloat(f)
 		return nil
 	case json.Unmarshal(raw, v.Addr().Interface()) == nil:
+		return nil
+	case v.CanInt() && isNumber(raw) && setWhole(v, raw):
 		return nil
 	}
 	return &KindError{key, describe(raw), expected(v.Type())}
@@ -194,6 +198,18 @@ func join(key, name string) string {
 		return name
 	}
 	return key + "." + name
+}
+
+// setWhole sets the integer v to a number with a fraction or an exponent, such as 4096.0 or 4e3. It
+// reports whether that is a whole number which a float has exactly.
+func setWhole(v reflect.Value, raw []byte) bool {
+	const exact = 1 << 53
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > exact || v.OverflowInt(int64(f)) {
+		return false
+	}
+	v.SetInt(int64(f))
+	return true
 }
 
 func isNumber(raw []byte) bool { return raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' }

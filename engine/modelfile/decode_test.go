@@ -91,6 +91,12 @@ func TestDecode(t *testing.T) {
 		v.Inner.Factor != 2 || v.Inner.Factors["f"].N != 4 {
 		t.Errorf("got %+v, inner %+v", v, v.Inner)
 	}
+	for text, want := range map[string]int{"4096.0": 4096, "4.096e3": 4096, "-2e0": -2, "0.0": 0} {
+		if err := Decode("", []byte(`{"hidden_size":`+text+`}`), &v); err != nil ||
+			v.Hidden != want {
+			t.Errorf("the integer %s: got %d, %v", text, v.Hidden, err)
+		}
+	}
 	if err := Decode("", []byte(`{"inner":{"factors":{}}}`), &v); err != nil ||
 		v.Inner.Factor != 2 {
 		t.Errorf("an absent key changes its field: %+v, %v", v.Inner, err)
@@ -104,6 +110,7 @@ func TestDecodeErrors(t *testing.T) {
 		`{"hidden_size":"many"}`:   `hidden_size is "many", expected an integer`,
 		`{"hidden_size":1.5}`:      "hidden_size is 1.5, expected an integer",
 		`{"hidden_size":1e999}`:    "hidden_size is 1e999, expected an integer",
+		`{"hidden_size":1e17}`:     "hidden_size is 1e17, expected an integer",
 		`{"eps":true}`:             "eps is true, expected a number",
 		`{"eps":"NaN"}`:            `eps is "NaN", expected a number`,
 		`{"tie":{}}`:               "tie is an object, expected true or false",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"headroom/engine/checkpoint"
 	"headroom/engine/nn"
@@ -74,12 +75,15 @@ func divides(partKey string, part int, wholeKey string, whole int) error {
 // validate joins the errors of a config into one Problem. It ignores nil, and returns nil if there
 // is no error.
 func validate(modelType string, faults ...error) error {
-	if err := errors.Join(faults...); err != nil {
-		return problem.Wrap(problem.ModelBroken, err,
-			"config.json does not describe a model of type "+strconv.Quote(modelType),
-			"Download the model again.")
+	err := errors.Join(faults...)
+	if err == nil {
+		return nil
 	}
-	return nil
+	p := problem.Wrap(problem.ModelBroken, err,
+		"config.json does not describe a model of type "+strconv.Quote(modelType),
+		"Download the model again.")
+	p.Why = strings.ReplaceAll(p.Why, "\n", "; ") // Join puts each fault on a line of its own
+	return p
 }
 
 // unsupported returns the error for a variant of an architecture that Headroom cannot run.

@@ -10,6 +10,7 @@ import (
 
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
+	"headroom/engine/modelfile"
 	"headroom/engine/nn"
 	"headroom/engine/ops"
 )
@@ -49,9 +50,11 @@ func (c *mambaConfig) resolveTimeStep() error {
 }
 
 // readLimit sets limit to a number in JSON and reports whether it is one. Infinity, which JSON does
-// not have, is a string from modelfile.Decode, and {"__float__": "Infinity"} from transformers 5.
+// not have, is a number beyond all limits from modelfile.Standard, a string from other writers, and
+// {"__float__": "Infinity"} from transformers 5.
 func readLimit(text json.RawMessage, limit *float32) bool {
-	if json.Unmarshal(text, limit) == nil {
+	if modelfile.Decode("", text, limit) == nil {
+		*limit = min(*limit, math.MaxFloat32)
 		return true
 	}
 	var named struct {

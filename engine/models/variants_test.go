@@ -217,6 +217,8 @@ func TestSameModel(t *testing.T) {
 			"attention", "mamba"]`},
 		{"granitemoehybrid", `"position_embedding_type": null`},
 		{"granitemoehybrid", `"time_step_limit": [0.0, "Infinity"]`},
+		{"granitemoehybrid", `"time_step_limit": [0.0, 1e999]`}, // Python's Infinity
+		{"granitemoehybrid", `"time_step_limit": [0.0, {"__float__": "Infinity"}]`},
 		{"granitemoehybrid", `"time_step_limit": null`},
 		{"granitemoehybrid", `"time_step_limit": [0, 1e30]`},
 		{"granitemoehybrid_moe", `"num_experts_per_tok": 2, "moe_intermediate_size": 7`},

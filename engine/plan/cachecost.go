@@ -6,6 +6,7 @@ import (
 
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
+	"headroom/engine/modelfile"
 	"headroom/engine/models"
 	"headroom/engine/problem"
 	"headroom/kernels"
@@ -158,7 +159,7 @@ func as4bit(config []byte) ([]byte, error) {
 		return problem.Wrap(problem.ModelBroken, err, what, "")
 	}
 	keys, text := map[string]json.RawMessage{}, map[string]json.RawMessage{}
-	if err := json.Unmarshal(config, &keys); err != nil {
+	if err := json.Unmarshal(modelfile.Standard(config), &keys); err != nil {
 		return nil, broken(err, "config.json is not valid JSON")
 	}
 	if keys["text_config"] != nil {

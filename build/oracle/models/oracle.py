@@ -79,8 +79,9 @@ def check(row, model, ids, folder, headroom):
 
 
 def run(types, headroom, keep, verbose=False, packings=None, report=print):
-    """Compares all variants and packings of the given rows. Returns the titles of failures."""
-    failed = []
+    """Compares all variants and packings of the given rows. Returns the titles of failures and the
+    largest difference of each: infinity if Headroom computed nothing."""
+    failed = {}
     for name in types:
         row, begun, worst, count = TYPES[name], time.time(), 0.0, 0
         for number, variant in enumerate(row.variants):
@@ -104,7 +105,7 @@ def run(types, headroom, keep, verbose=False, packings=None, report=print):
                     tolerance = max(tolerance, 2 * weights.own_difference(model, ids))
                     report(f"  {title}: {difference:.1e}, of {tolerance:.1e} that are allowed")
                 if not difference <= tolerance:
-                    failed.append(title)
+                    failed[title] = difference
                     report(f"  {title}: FAILED, the log-probabilities differ by "
                            f"{difference:.3g} at position {at}, the tolerance is {tolerance:.3g}")
         report(f"{name:20} {count:3} models, largest difference {worst:.1e}, "
@@ -113,11 +114,14 @@ def run(types, headroom, keep, verbose=False, packings=None, report=print):
 
 
 def compare_mutants(types, folder):
-    """Compares mutants of Headroom with mlx-lm, in float32. Each must fail."""
-    def agrees(name, program):
-        return not run([name], program, folder, packings=("float32",), report=lambda _: None)
+    """Compares mutants of Headroom with mlx-lm, in float32. Each must differ."""
+    def compared(name, program):
+        failed = run([name], program, folder, packings=("float32",), report=lambda _: None)
+        if not failed:
+            return "agrees"
+        return "differs" if any(x != math.inf for x in failed.values()) else "refuses"
 
-    missed = mutants.run(types, folder, agrees)
+    missed = mutants.run(types, folder, compared)
     if missed:
         sys.exit(f"oracle: {len(missed)} faults were not found: {'; '.join(missed)}")
 
@@ -161,7 +165,7 @@ def main():
             chosen = types if o.types else packings.TYPES
             failed = packings.run(chosen, TYPES, o.headroom, folder, compare, PROMPT_TOKENS)
             sys.exit(f"oracle: failed: {', '.join(failed)}" if failed else 0)
-        failed = run(types, o.headroom, o.keep or folder, o.verbose)
+        failed = list(run(types, o.headroom, o.keep or folder, o.verbose))
     if not o.types:
         for name in sorted(registered() ^ set(TYPES)):
             failed.append(name)
