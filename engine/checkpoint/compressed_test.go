@@ -39,7 +39,7 @@ func TestCompressedTargets(t *testing.T) {
 			t.Errorf("%s: got %+v, expected %+v", module, got, want)
 		}
 	}
-	if got := c.Quantization.String(); got != "4-bit, group 128" {
+	if got := c.Quantization.String(); got != "4-bit, group 128 (compressed-tensors)" {
 		t.Errorf("got %q for the whole model, expected that of Linear", got)
 	}
 }
@@ -50,8 +50,8 @@ func TestCompressedRefusals(t *testing.T) {
 		`"format": "pack-quantized"`: "names no group",
 		`"format": "marlin-24", "config_groups": {"a": ` + group("4", "128", `"Linear"`) +
 			`}`: `has the format "marlin-24"`,
-		`"format": "pack-quantized", "config_groups": {"a": ` + group("3", "128", `"Linear"`) +
-			`}`: "expected integers of 4 or 8 bits",
+		`"format": "pack-quantized", "config_groups": {"a": ` + group("7", "128", `"Linear"`) +
+			`}`: "expected integers of 2, 3",
 		`"format": "pack-quantized", "config_groups": {"a": {"weights": {"num_bits": 8,
 			"type": "int", "strategy": "tensor"}, "targets": ["Linear"]}}`: `strategy "tensor"`,
 		`"format": "dense", "config_groups": {"a": {"format": "pack-quantized", "weights": {
