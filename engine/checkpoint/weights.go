@@ -123,6 +123,9 @@ func (w *Weights) Skip(names []string) {
 // isCopied reports whether loading may copy a large tensor: codes of another program, experts that
 // are not packed, and tensors that are not aligned.
 func (w *Weights) isCopied(t safetensors.Tensor) bool {
+	if _, ok := isFloatCodes(t); ok {
+		return strings.Contains(t.Name, ".experts.") || t.From%4 != 0
+	}
 	if m := w.Config.Quantization.method; m != nil && strings.HasSuffix(t.Name, m.codes) {
 		return m.copies || strings.Contains(t.Name, ".experts.") || t.From%t.DType.Bytes() != 0
 	}
@@ -268,6 +271,7 @@ func (s Scope) Ignore(modules ...string) {
 	if m := s.w.Config.Quantization.method; m != nil {
 		suffixes = append(append(suffixes, m.codes), m.parts...)
 	}
+	suffixes = append(suffixes, floatScales...)
 	for _, module := range modules {
 		for _, suffix := range suffixes {
 			s.w.read[s.path+module+suffix] = true
@@ -412,12 +416,16 @@ func (s Scope) Experts(name string, e, n, k int) *kernels.Weight {
 	if s.w.files == nil {
 		return s.randomExperts(name, e, n, k)
 	}
+	if p := s.floatPacking(name); p != nil && e == 1 {
+		return s.loadFloats(p, name, n, k)
+	}
 	if e == 1 && s.hasCodes(name) {
 		return s.loadIntegers(name, n, k)
 	}
 	w := s.viewExperts(name, e, n, k)
-	for _, t := range []*kernels.Tensor{&w.Data, &w.Scales, &w.Biases} {
-		*t = s.keep(*t)
+	w.Data, w.Scales = s.keep(w.Data), s.keep(w.Scales)
+	if w.Mode == kernels.Affine {
+		w.Biases = s.keep(w.Biases)
 	}
 	return w
 }
@@ -455,7 +463,13 @@ func (s Scope) scales(name string, w *kernels.Weight) {
 	if w.Data.DType == kernels.U32 && w.Scales.Cols > 0 {
 		w.Bits, w.Group = w.Data.Cols*32/w.K, w.K/w.Scales.Cols
 	}
-	w.Mode = kernels.ModeOf(w.Bits, w.Scales.DType)
+	if w.Mode = kernels.ModeOf(w.Bits, w.Scales.DType); w.Mode == kernels.MXFP4 &&
+		w.Group == nvfp4Group {
+		w.Mode = kernels.NVFP4
+		if s.mlxNVFP4(name, w); s.w.err != nil {
+			return
+		}
+	}
 	got := pack{Bits: w.Bits, Group: w.Group, Mode: w.Mode}
 	expected := s.w.Config.Quantization.of(s.path + name)
 	if expected.Group == 0 {
@@ -508,6 +522,9 @@ func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 // experts. They must be plain, or integers of another program. Old Hugging Face checkpoints have a module per expert, but kernels need a stack. Stack
 // allocates no memory until it has found all matrices.
 func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
+	if s.floatPacking(name(0)) != nil {
+		return s.stackFloats(e, name, n, k)
+	}
 	if s.w.files != nil && s.hasCodes(name(0)) {
 		return s.stackIntegers(e, name, n, k)
 	}
@@ -542,6 +559,9 @@ func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
 func (s Scope) View(name string, n, k int) *kernels.Weight {
 	if s.w.files == nil {
 		return s.Linear(name, n, k)
+	}
+	if p := s.floatPacking(name); p != nil {
+		return s.readFloats(p, name, n, k, s.temporary)
 	}
 	if s.hasCodes(name) {
 		return s.viewIntegers(name, n, k)
