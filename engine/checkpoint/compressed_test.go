@@ -71,12 +71,15 @@ func TestCompressedRefusals(t *testing.T) {
 	}
 }
 
-// TestManyPatterns checks that a config with very many expressions costs little.
-func TestManyPatterns(t *testing.T) {
-	targets := slices.Repeat([]string{"re:(a*)*b"}, 2*maxModulePatterns)
+// TestHostilePatterns checks that expressions which would cost very much are ignored.
+func TestHostilePatterns(t *testing.T) {
 	var p modulePatterns
-	p.add(targets, 0)
-	if n := len(p.regexps); n != maxModulePatterns {
-		t.Errorf("%d expressions, expected %d", n, maxModulePatterns)
+	p.add([]string{"re:(((a{999}){999}){9})*", "re:b"}, 0)
+	if n := len(p.regexps); n != 1 {
+		t.Errorf("%d expressions, expected only the one without a count", n)
+	}
+	p.add(slices.Repeat([]string{"re:(a*)*b"}, 2*maxPatternBytes), 0)
+	if n, most := len(p.regexps), maxPatternBytes/len("(a*)*b"); n > most {
+		t.Errorf("%d expressions, expected at most %d", n, most)
 	}
 }

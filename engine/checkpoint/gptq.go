@@ -145,8 +145,8 @@ func openGPTQ(s Scope, name string, x *integers) error {
 	return nil
 }
 
-// gptqGroups returns the function that reads scales and zero points. exact says that zero points are
-// stored as they are. If middle is not 0, every zero point must have that value.
+// gptqGroups returns the function that reads scales and zero points. exact says that zero points
+// are stored as they are. If middle is not 0, every zero point must have that value.
 func gptqGroups(x *integers, zeros, scales safetensors.Tensor, exact bool,
 	middle int) func([]float32, []int, int, int) error {
 	scale, width := floatAt(scales), x.n*x.bits/8 // of a row of zero points, in bytes

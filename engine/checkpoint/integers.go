@@ -50,8 +50,8 @@ func (x *integers) kernelGroup() int {
 func (x *integers) checkGroup() error {
 	if x.kernelGroup() == 0 {
 		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-			fmt.Sprintf("a matrix of width %d is quantized in groups of %d, expected multiples of 32",
-				x.k, x.group), otherWeights)
+			fmt.Sprintf("a matrix of width %d is quantized in groups of %d, expected multiples "+
+				"of 32", x.k, x.group), otherWeights)
 	}
 	return nil
 }
@@ -74,14 +74,14 @@ func (s Scope) temporary(dtype kernels.DType, rows, cols int) kernels.Tensor {
 	return t
 }
 
-// hasCodes reports whether the method of config.json has packed the module name.
+// hasCodes reports whether the method of config.json has packed the module name as integers.
 func (s Scope) hasCodes(name string) bool {
 	m := s.w.Config.Quantization.method
 	if m == nil || s.w.files == nil {
 		return false
 	}
-	_, ok := s.w.files.Tensor(s.path + name + m.codes)
-	return ok
+	t, ok := s.w.files.Tensor(s.path + name + m.codes)
+	return ok && t.DType == safetensors.I32
 }
 
 // integers returns a module that hasCodes. After an error, which it records, it has no values.

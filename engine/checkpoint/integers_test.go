@@ -2,7 +2,7 @@ package checkpoint
 
 // Integers that other programs have packed. testdata/packings.safetensors has matrices that the
 // original libraries have packed, and what these libraries read back (engine/models/testdata,
-// packings.py).
+// packing_libraries.py).
 
 import (
 	"bytes"
@@ -123,7 +123,8 @@ func rowsOf(w *kernels.Weight, step int) []float32 {
 }
 
 // TestPackingsEqualLibraries checks that every element is the one that the original library reads,
-// bit for bit, in float32, in place and as a copy of rows, and that symmetric scales keep their type.
+// bit for bit, in float32, in place and as a copy of rows, and that symmetric scales keep their
+// type.
 func TestPackingsEqualLibraries(t *testing.T) {
 	all := readPackedMatrices(t)
 	if len(all) < 20 {
@@ -254,7 +255,8 @@ func TestPackingRefusals(t *testing.T) {
 	}{
 		{ordered, problem.UnknownArchitecture, "variant of GPTQ: it sorts the inputs of a matrix " +
 			"by their activation (desc_act): input 1 of m is in group 1, expected 0. Use an MLX"},
-		{orderedGroups, problem.UnknownArchitecture, "(actorder): it has the tensor m.weight_g_idx"},
+		{orderedGroups, problem.UnknownArchitecture, "(actorder): it has the tensor " +
+			"m.weight_g_idx"},
 		{gptq.change("scales", infinite), problem.ModelBroken, "m: a scale is not a finite number"},
 		{gptq.change("qzeros", func(x *safetensors.Tensor) { x.Data[0]++ }), problem.ModelBroken,
 			"a zero point is 9, expected 8, because config.json says that the codes are symmetric"},
@@ -328,6 +330,40 @@ func TestFloat16Bits(t *testing.T) {
 		if got := float16Bits(float16(uint16(bits))); got != uint16(bits) {
 			t.Fatalf("%#04x became %#04x", bits, got)
 		}
+	}
+}
+
+// BenchmarkPackings loads a matrix of 4,096 x 14,336 of each method.
+func BenchmarkPackings(b *testing.B) {
+	const n, k, group = 4096, 14336, 128
+	for _, c := range []struct {
+		quantization string
+		tensors      []safetensors.Tensor
+	}{
+		{`"quant_method": "awq", "bits": 4`, []safetensors.Tensor{
+			zeros("m.qweight", safetensors.I32, k, n/8),
+			zeros("m.qzeros", safetensors.I32, k/group, n/8),
+			zeros("m.scales", safetensors.F16, k/group, n)}},
+		{`"quant_method": "gptq", "bits": 4, "sym": false`, []safetensors.Tensor{
+			zeros("m.qweight", safetensors.I32, k/8, n),
+			zeros("m.qzeros", safetensors.I32, k/group, n/8),
+			zeros("m.scales", safetensors.F16, k/group, n)}},
+		{`"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"a": {
+			"weights": {"num_bits": 4, "type": "int", "group_size": 128}, "targets": ["Linear"]}}`,
+			[]safetensors.Tensor{zeros("m.weight_packed", safetensors.I32, n, k/8),
+				zeros("m.weight_scale", safetensors.BF16, n, k/group)}},
+	} {
+		w := open(b, `"quantization_config": {`+c.quantization+`}`, c.tensors...)
+		s := w.At("")
+		b.Run(w.Config.Quantization.method.name, func(b *testing.B) {
+			b.SetBytes(n * k / 2)
+			for b.Loop() {
+				s.View("m", n, k)
+			}
+			if w.Err() != nil {
+				b.Fatal(w.Err())
+			}
+		})
 	}
 }
 

@@ -37,6 +37,7 @@ type schemes struct {
 type modulePatterns struct {
 	paths   map[string]int
 	regexps []modulePattern
+	bytes   int // length of the expressions
 	class   int // index+1 of the scheme of the class Linear; 0: none
 }
 
@@ -48,11 +49,12 @@ type modulePattern struct {
 // The class of all matrices that Headroom loads. Others, such as Embedding, stay plain.
 const linearClass = "Linear"
 
-// maxModulePatterns bounds the number of expressions, because each is matched with each module.
-const maxModulePatterns = 1 << 10
+// maxPatternBytes bounds the length of all expressions, because each is matched with each module.
+const maxPatternBytes = 32 << 10
 
 // add adds the targets of the scheme with the given index. It ignores expressions that Go does not
-// have, because the tensors of a module tell its packing, too.
+// have, because the tensors of a module tell its packing, too. It also ignores those with counts,
+// such as (a{1000}){1000}, which become very large programs.
 func (p *modulePatterns) add(targets []string, index int) {
 	if p.paths == nil {
 		p.paths = map[string]int{}
@@ -61,8 +63,10 @@ func (p *modulePatterns) add(targets []string, index int) {
 		text, isExpression := strings.CutPrefix(target, "re:")
 		switch {
 		case isExpression:
-			r, err := regexp.Compile(`^(?:` + text + `)`)
-			if err == nil && len(p.regexps) < maxModulePatterns {
+			if p.bytes += len(text); p.bytes > maxPatternBytes || strings.Contains(text, "{") {
+				continue
+			}
+			if r, err := regexp.Compile(`^(?:` + text + `)`); err == nil {
 				p.regexps = append(p.regexps, modulePattern{r, index})
 			}
 		case target == linearClass:

@@ -1,7 +1,7 @@
 package checkpoint
 
-// This file converts named tensors to operands of kernels. Large weights stay in the mapping and
-// are never dequantized. Small tensors are copied to float32. The shapes are checked here against
+// This file converts named tensors to operands of kernels. Large weights stay in the mapping,
+// unless integers.go repacks them, and are never dequantized. Small tensors are copied to float32. The shapes are checked here against
 // those that the architecture expects, so that kernels can rely on them.
 
 import (
@@ -279,8 +279,8 @@ func (s Scope) Ignore(modules ...string) {
 	}
 }
 
-// Has reports whether the scope has a tensor with the given name. The codes of another program count
-// as the weight of their module. A random model has every tensor.
+// Has reports whether the scope has a tensor with the given name. The codes of another program
+// count as the weight of their module. A random model has every tensor.
 func (s Scope) Has(name string) bool {
 	if s.w.files == nil {
 		return true
@@ -519,8 +519,9 @@ func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 }
 
 // Stack copies the matrices name(0) to name(e-1), each of shape [n, k], into one weight of e
-// experts. They must be plain, or integers of another program. Old Hugging Face checkpoints have a module per expert, but kernels need a stack. Stack
-// allocates no memory until it has found all matrices.
+// experts. They must be plain, or integers of another program. Old Hugging Face checkpoints have a
+// module per expert, but kernels need a stack. Stack allocates no memory until it has found all
+// matrices.
 func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
 	if s.floatPacking(name(0)) != nil {
 		return s.stackFloats(e, name, n, k)

@@ -256,8 +256,8 @@ func TestForeignQuantizations(t *testing.T) {
 		says    string
 	}{
 		{"GPTQ", []safetensors.Tensor{integers("m.a.qweight"), integers("m.a.qzeros")}, linear,
-			"cannot tell how this model is quantized: it has the tensor m.a.qweight of GPTQ or AWQ, " +
-				"but config.json has another quantization_config or none."},
+			"cannot tell how this model is quantized: it has the tensor m.a.qweight of GPTQ or " +
+				"AWQ, but config.json has another quantization_config or none."},
 		{"compressed-tensors", []safetensors.Tensor{integers("m.a.weight_packed"),
 			zeros("m.a.weight_scale", safetensors.BF16, 3, 4)}, linear,
 			"it has the tensor m.a.weight_packed of compressed-tensors, but config.json has"},

@@ -43,7 +43,8 @@ type decoderConfig struct {
 	MLPBias       bool     `json:"mlp_bias"`
 	SlidingWindow int      `json:"sliding_window"`
 	LayerTypes    []string `json:"layer_types"`
-	// RopeTraditional is a key of mlx-lm. It pairs each dimension with the next one.
+	// RopeTraditional is a key of mlx-lm: the rope rotates each dimension with the next one.
+	// Architectures that always do so set it.
 	RopeTraditional bool `json:"rope_traditional"`
 }
 

@@ -299,8 +299,9 @@ func TestForeignMemory(t *testing.T) {
 			if got := p.Description.Quantization; got != want {
 				t.Errorf("%s: described as %q, expected %q", m.name, got, want)
 			}
-			if got, plain := p.Description.Parameters, readTiny(t, name).parameters(); got != plain {
-				t.Errorf("%s, %s: %d parameters, expected %d", name, m.name, got, plain)
+			parameters := readTiny(t, name).parameters()
+			if got := p.Description.Parameters; got != parameters {
+				t.Errorf("%s, %s: %d parameters, expected %d", name, m.name, got, parameters)
 			}
 		}
 	}

@@ -126,6 +126,9 @@ def main():
     p.add_argument("--mutants", action="store_true", help="show that faults are found")
     p.add_argument("--originals", action="store_true",
                    help="compare originals with transformers; see originals.py")
+    p.add_argument("--packings", action="store_true",
+                   help="compare AWQ, GPTQ and compressed-tensors with transformers; see "
+                        "packings.py")
     p.add_argument("--golden", default="", metavar="TYPE",
                    help="write engine/models/testdata/tiny/TYPE; see golden.py")
     p.add_argument("--headroom", default=str(ROOT / "bin/headroom"), help="the program to test")
@@ -145,6 +148,11 @@ def main():
         if o.originals:
             import originals  # needs PyTorch
             failed = originals.run(types, TYPES, o.headroom, folder, compare, PROMPT_TOKENS)
+            sys.exit(f"oracle: failed: {', '.join(failed)}" if failed else 0)
+        if o.packings:
+            import packings  # needs PyTorch
+            chosen = types if o.types else packings.TYPES
+            failed = packings.run(chosen, TYPES, o.headroom, folder, compare, PROMPT_TOKENS)
             sys.exit(f"oracle: failed: {', '.join(failed)}" if failed else 0)
         failed = run(types, o.headroom, o.keep or folder, o.verbose)
     if not o.types:

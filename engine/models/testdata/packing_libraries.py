@@ -2,9 +2,10 @@
 dequantizes them with the same code.
 
     pip install torch==2.15.0 transformers==5.24.0 compressed-tensors==0.20.0
-    pip download --no-deps autoawq==0.2.9 auto-gptq==0.7.1 gptqmodel==7.7.0   # unpack all three into LIBRARIES
-    python packings.py LIBRARIES matrices   # writes engine/checkpoint/testdata/packings.safetensors
-    python packings.py LIBRARIES NAME...    # writes the tiny models of the table MODELS
+    pip download --no-deps autoawq==0.2.9 auto-gptq==0.7.1 gptqmodel==7.7.0   # unpack all three into one folder
+    export PACKING_LIBRARIES=that/folder
+    python packing_libraries.py matrices   # writes engine/checkpoint/testdata/packings.safetensors
+    python packing_libraries.py NAME...    # writes the tiny models of the table MODELS
 
 Only single files of the three libraries are loaded, because the rest needs a GPU.
 """
@@ -12,6 +13,7 @@ Only single files of the three libraries are loaded, because the rest needs a GP
 import ast
 import importlib.util
 import json
+import os
 import sys
 import types
 import zlib
@@ -25,7 +27,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from tiny_hf import HERE, answers
 
-LIBRARIES = Path(sys.argv[1])
+LIBRARIES = Path(os.environ["PACKING_LIBRARIES"])
 
 
 def load(path, name):
@@ -209,13 +211,14 @@ MODELS = {
 
 
 @torch.no_grad()
-def write_model(name):
-    source, pack, quantization = MODELS[name]
-    config = json.loads((HERE / source / "config.json").read_text())
-    model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(HERE / source), dtype=torch.float32,
+def pack_model(source, out, pack, quantization):
+    """Packs the model in the folder source into the folder out. Returns the model of transformers with the weights that
+    the libraries read, in float32."""
+    config = json.loads((source / "config.json").read_text())
+    model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(source), dtype=torch.float32,
                                              attn_implementation="eager").eval()
     files, plain = {}, {}
-    for tensor, w in load_file(HERE / source / "model.safetensors").items():
+    for tensor, w in load_file(source / "model.safetensors").items():
         module = tensor.removesuffix(".weight")
         packed = None
         if w.ndim == 2 and not tensor.endswith("embed_tokens.weight"):
@@ -228,14 +231,22 @@ def write_model(name):
         plain[tensor] = packed[1]
     missing, unexpected = model.load_state_dict(plain, strict=False)
     assert not unexpected and missing in ([], ["lm_head.weight"]), (missing, unexpected)
-    out = HERE / name
     out.mkdir(exist_ok=True)
     save_file(files, out / "model.safetensors", metadata={"format": "pt"})
     (out / "config.json").write_text(json.dumps(config | {"quantization_config": quantization}, indent=2) + "\n")
+    return model
+
+
+def write_model(name):
+    source, pack, quantization = MODELS[name]
+    out = HERE / name
+    model = pack_model(HERE / source, out, pack, quantization)
     (out / "generation_config.json").write_text(json.dumps({"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}) + "\n")
     prompts = [x["ids"] for x in json.loads((HERE / "qwen3" / "expected.json").read_text())]
-    (out / "expected.json").write_text(json.dumps([answers(model, ids) for ids in prompts]))
+    with torch.no_grad():
+        (out / "expected.json").write_text(json.dumps([answers(model, ids) for ids in prompts]))
 
 
-for name in sys.argv[2:]:
-    write_matrices() if name == "matrices" else write_model(name)
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        write_matrices() if name == "matrices" else write_model(name)
