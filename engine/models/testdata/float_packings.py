@@ -58,7 +58,10 @@ def compressed_nvfp4(w):
     state = {"weight": w, "weight_scale": scale.float(), "weight_global_scale": (1 / factor).reshape(1)}
     packed = NVFP4PackedCompressor.compress(state, scheme)
     out = {k: v for k, v in packed.items() if v is not None} | {"input_global_scale": torch.tensor([3.0])}
-    return out, NVFP4PackedCompressor.decompress(dict(packed), scheme)["weight"].float()
+    # NVFP4PackedCompressor.decompress rounds to bfloat16.
+    values = unpack_fp4_from_uint8(packed["weight_packed"], *w.shape, dtype=torch.float32)
+    each = packed["weight_scale"].float() / packed["weight_global_scale"].float()
+    return out, values * each.repeat_interleave(16, 1)
 
 
 def modelopt_nvfp4(w):
