@@ -211,6 +211,19 @@ func TestPackedExperts(t *testing.T) {
 	}
 }
 
+// TestPartlyCopied checks that a GPU gets a file as a whole only if loading copies nothing large.
+func TestPartlyCopied(t *testing.T) {
+	for _, m := range readPackedMatrices(t) {
+		w := open(t, m.config(), m.tensors...)
+		whole := m.method == "compressed" && strings.Contains(m.name, ".sym")
+		for _, partly := range w.partly {
+			if partly == whole {
+				t.Errorf("%s: partly copied: %v", m.name, partly)
+			}
+		}
+	}
+}
+
 // matrix returns a matrix of the file by name.
 func matrix(t testing.TB, name string) packedMatrix {
 	t.Helper()
@@ -280,6 +293,26 @@ func TestPackingRefusals(t *testing.T) {
 		if p := problem.From(w.Err()); w.Err() == nil || p.Code != c.code ||
 			!strings.Contains(p.Error(), c.says) {
 			t.Errorf("%s: got %v, expected %s saying %q", c.m.name, w.Err(), c.code, c.says)
+		}
+	}
+}
+
+// TestActivationOrder checks that a plan refuses other orders of inputs if config.json says that
+// there may be one, and that the usual order loads whatever it says.
+func TestActivationOrder(t *testing.T) {
+	usual := matrix(t, "gptq.b4.g32.v1")
+	usual.quantization = strings.Replace(usual.quantization, `"desc_act": false`,
+		`"desc_act": true`, 1)
+	other := usual.change("g_idx", func(x *safetensors.Tensor) { x.Data[4] = 1 })
+	for _, c := range []struct {
+		m       packedMatrix
+		refused bool
+	}{{usual, false}, {other, true}} {
+		w := open(t, c.m.config(), c.m.tensors...)
+		w.Device = kernels.NewDryRun()
+		w.At("").Linear("m", packedN, packedK)
+		if err := w.Err(); (err != nil) != c.refused {
+			t.Errorf("got %v, refused: %v", err, c.refused)
 		}
 	}
 }
@@ -371,7 +404,7 @@ func BenchmarkPackings(b *testing.B) {
 func FuzzPackings(f *testing.F) {
 	all := readPackedMatrices(f)
 	for i, m := range all {
-		f.Add(byte(i), m.quantization, uint16(packedN), uint16(packedK), uint32(200), byte(1))
+		f.Add(byte(i), m.quantization, uint16(packedN-1), uint16(packedK-1), uint32(200), byte(1))
 	}
 	f.Add(byte(0), all[0].quantization, uint16(3), uint16(5), uint32(9), byte(2))
 	f.Fuzz(func(t *testing.T, which byte, quantization string, n, k uint16, at uint32, flip byte) {
@@ -392,13 +425,22 @@ func FuzzPackings(f *testing.F) {
 		}
 		d := kernels.NewReference()
 		defer d.Close()
-		w, err := Open(Source{Dir: filepath.Dir(path)}, c, d)
-		if err != nil {
-			return
+		load := func(d kernels.Device) (*kernels.Weight, error) {
+			w, err := Open(Source{Dir: filepath.Dir(path)}, c, d)
+			if err != nil {
+				return nil, err
+			}
+			t.Cleanup(func() { w.Close() })
+			w.Parameters()
+			w.At("").Stack(1, func(int) string { return "m" }, int(n)+1, int(k)+1)
+			return w.At("").Linear("m", int(n)+1, int(k)+1), w.Err()
 		}
-		defer w.Close()
-		got := w.At("").Linear("m", int(n)+1, int(k)+1)
-		if w.Err() == nil {
+		_, planned := load(kernels.NewDryRun())
+		got, err := load(d)
+		if err == nil {
+			if planned != nil {
+				t.Errorf("the plan refuses what loads: %v", planned)
+			}
 			if err := got.Check(); err != nil {
 				t.Errorf("loaded a weight that kernels refuse: %v", err)
 			}

@@ -110,7 +110,7 @@ func (s Scope) checkPackedShape(name string, x *integers) error {
 
 // packedZeros returns the function that reads a zero point, as a code, or nil if there are none.
 func (s Scope) packedZeros(name string, x *integers, groups int) (func(row, g int) int, error) {
-	name += ".weight_zero_point"
+	name += zerosSuffix
 	if !s.Has(name) {
 		return nil, nil
 	}

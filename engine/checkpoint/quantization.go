@@ -53,13 +53,14 @@ var methods = map[string]*method{
 		parts: []string{".qzeros", scalesSuffix, ".g_idx"}},
 	"compressed-tensors": {name: "compressed-tensors", parse: parseCompressed,
 		open: openPackQuantized, codes: packedSuffix,
-		parts: []string{".weight_scale", ".weight_zero_point", ".weight_shape", ".weight_g_idx"}},
+		parts: []string{".weight_scale", zerosSuffix, ".weight_shape", ".weight_g_idx"}},
 }
 
-// The suffixes of codes.
+// The suffixes of codes, and of the zero points of compressed-tensors.
 const (
 	codesSuffix  = ".qweight"
 	packedSuffix = ".weight_packed"
+	zerosSuffix  = ".weight_zero_point"
 )
 
 // floatMethods has the methods that pack floats by quant_method. The tensors tell the packing (see
@@ -169,8 +170,11 @@ func (q *Quantization) parse(data json.RawMessage) error {
 		return nil
 	}
 	if m := methods[strings.ToLower(foreign.Method)]; m != nil {
+		if err := m.parse(q, data); err != nil {
+			return err
+		}
 		q.method = m
-		return m.parse(q, data)
+		return nil
 	}
 	if parse := floatMethods[strings.ToLower(foreign.Method)]; parse != nil {
 		return parse(q, data)

@@ -1,8 +1,9 @@
 package checkpoint
 
 // This file converts named tensors to operands of kernels. Large weights stay in the mapping,
-// unless integers.go repacks them, and are never dequantized. Small tensors are copied to float32. The shapes are checked here against
-// those that the architecture expects, so that kernels can rely on them.
+// unless integers.go repacks them, and are never dequantized. Small tensors are copied to float32.
+// The shapes are checked here against those that the architecture expects, so that kernels can rely
+// on them.
 
 import (
 	"errors"
@@ -126,7 +127,11 @@ func (w *Weights) isCopied(t safetensors.Tensor) bool {
 	if _, ok := isFloatCodes(t); ok {
 		return strings.Contains(t.Name, ".experts.") || t.From%4 != 0
 	}
-	if m := w.Config.Quantization.method; m != nil && strings.HasSuffix(t.Name, m.codes) {
+	m := w.Config.Quantization.method
+	if m != nil && strings.HasSuffix(t.Name, zerosSuffix) { // and the scales beside it
+		return true
+	}
+	if m != nil && strings.HasSuffix(t.Name, m.codes) {
 		return m.copies || strings.Contains(t.Name, ".experts.") || t.From%t.DType.Bytes() != 0
 	}
 	dtype, ok := dtypes[t.DType]
