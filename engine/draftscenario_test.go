@@ -65,7 +65,7 @@ type mixedDrafts struct {
 }
 
 // propose is engine.Options.Draft.
-func (d *mixedDrafts) propose(tokens []int32) *engine.Drafts {
+func (d *mixedDrafts) propose(tokens []int32, _ bool) *engine.Drafts {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	depth, way := 1+d.r.IntN(draft.MaxTokens), d.r.IntN(len(d.draws))

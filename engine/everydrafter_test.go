@@ -104,7 +104,7 @@ type proposer struct {
 }
 
 // propose is engine.Options.Draft.
-func (p *proposer) propose(tokens []int32) *engine.Drafts {
+func (p *proposer) propose(tokens []int32, _ bool) *engine.Drafts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

@@ -132,7 +132,7 @@ func TestGivenDrafts(t *testing.T) {
 	known := append(slices.Clone(r.Prompt), want...)
 	passes, next := 0, 0
 	ahead := open(t, engine.Options{Speculate: engine.SpeculateAuto,
-		Draft: func(tokens []int32) *engine.Drafts {
+		Draft: func(tokens []int32, _ bool) *engine.Drafts {
 			passes++
 			n := len(tokens)
 			if next > 0 && n != next { // the pass before had one right draft
