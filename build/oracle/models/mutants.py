@@ -21,6 +21,7 @@ class Mutant:
     file: str
     text: str  # must be in the file once
     becomes: str
+    packing: str = "float32"  # of weights.py
 
 
 MUTANTS = [
@@ -127,6 +128,8 @@ MUTANTS = [
     Mutant("the layers without rotation are one too early", "smollm3",
            "engine/models/smollm3.go", "(i+1)%c.NoRopeLayerInterval",
            "(i+2)%c.NoRopeLayerInterval"),
+    Mutant("the scales of FP8 blocks are transposed", "qwen3", "engine/checkpoint/fp8.go",
+           "scale(row/block[0]*cols + i)", "scale(i*rows + row/block[0])", packing="fp8"),
 ]
 
 
@@ -148,13 +151,13 @@ def build(mutant, folder):
 
 
 def run(types, folder, compare):
-    """Builds each mutant of the given types and calls compare(type, program), which returns whether
-    they agree. Returns the faults that were not found."""
+    """Builds each mutant of the given types and calls compare(type, program, packing), which returns
+    whether they agree. Returns the faults that were not found."""
     missed = []
     for m in MUTANTS:
         if m.type not in types:
             continue
-        found = not compare(m.type, build(m, folder))
+        found = not compare(m.type, build(m, folder), m.packing)
         print(f"{m.type:20} {'found ' if found else 'MISSED'} {m.fault}", flush=True)
         if not found:
             missed.append(m.fault)

@@ -112,9 +112,9 @@ def run(types, headroom, keep, verbose=False, packings=None, report=print):
 
 
 def compare_mutants(types, folder):
-    """Compares mutants of Headroom with mlx-lm, in float32. Each must fail."""
-    def agrees(name, program):
-        return not run([name], program, folder, packings=("float32",), report=lambda _: None)
+    """Compares mutants of Headroom with mlx-lm, in the packing of each. Each must fail."""
+    def agrees(name, program, packing):
+        return not run([name], program, folder, packings=(packing,), report=lambda _: None)
 
     missed = mutants.run(types, folder, agrees)
     if missed:
