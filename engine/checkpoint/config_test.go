@@ -250,6 +250,8 @@ func TestConfigFaults(t *testing.T) {
 			problem.UnknownArchitecture, `its blocks are []`},
 		{`{"model_type": "m", "quantization_config": {"quant_method": "fp8", "weight_block_size": [0, -128]}}`,
 			problem.UnknownArchitecture, `its blocks are [0 -128]`},
+		{`{"model_type": "m", "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 9223372036854775776]}}`,
+			problem.UnknownArchitecture, `its blocks are [128 9223372036854775776]`},
 		{`{"model_type": "m", "quantization_config": {"quant_method": "fp8", "weight_block_size": 128}}`,
 			problem.ModelBroken, `weight_block_size`},
 		{`{"model_type": "m", "quantization_config": {"quant_method": "fp8", "fmt": "e5m2"}}`,

@@ -8,6 +8,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"headroom/engine/problem"
@@ -42,6 +43,9 @@ const (
 
 // floatScales are the suffixes of the scales of all packings.
 var floatScales = []string{blockScaleSuffix, scaleSuffix, ".weight_scale_2", ".weight_global_scale"}
+
+// activationScales are the suffixes of scales that are not used.
+var activationScales = []string{".input_scale", ".input_global_scale"}
 
 // floatCodes is a matrix [n, k] of floats of 4 or 8 bits.
 type floatCodes struct {
@@ -233,7 +237,7 @@ func (s Scope) stackFloats(e int, name func(int) string, n, k int) *kernels.Weig
 // false if it is none.
 func (w *Weights) floatParameters(t safetensors.Tensor) (n int64, ok bool) {
 	root := Scope{w: w}
-	for _, suffix := range floatScales {
+	for _, suffix := range slices.Concat(floatScales, activationScales) {
 		if module, ok := strings.CutSuffix(t.Name, suffix); ok && root.floatPacking(module) != nil {
 			return 0, true
 		}

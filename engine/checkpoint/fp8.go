@@ -11,6 +11,7 @@ package checkpoint
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"headroom/engine/modelfile"
 	"headroom/engine/safetensors"
@@ -19,6 +20,9 @@ import (
 
 // fp8Block is the size of a block, rows and columns, unless config.json states another.
 var fp8Block = [2]int{128, 128}
+
+// maxBlock bounds the rows and columns of a block.
+const maxBlock = 1 << 16
 
 // parseFP8 parses a quantization_config with the quant_method fp8.
 func parseFP8(q *Quantization, data json.RawMessage) error {
@@ -47,7 +51,8 @@ func (q *Quantization) setFP8(block []int) (why string) {
 	if block == nil {
 		return ""
 	}
-	if len(block) != 2 || block[0] <= 0 || block[1] <= 0 || block[1]%32 != 0 {
+	if len(block) != 2 || slices.Min(block) <= 0 || slices.Max(block) > maxBlock ||
+		block[1]%32 != 0 {
 		return fmt.Sprintf("its blocks are %v, expected a number of rows and a multiple of 32 "+
 			"columns", block)
 	}
@@ -78,7 +83,7 @@ func floatQuantized(s scheme) (p pack, why string) {
 // blockOf returns the rows and columns of the blocks of a module.
 func (q *Quantization) blockOf(module string) [2]int {
 	if q.schemes != nil {
-		if s, ok := q.schemes.of(module); ok && len(s.Block) == 2 {
+		if s, ok := q.schemes.of(module); ok && s.pack.Group > 0 && len(s.Block) == 2 {
 			return [2]int{s.Block[0], s.Block[1]}
 		}
 	}

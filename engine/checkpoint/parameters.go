@@ -36,7 +36,7 @@ func (w *Weights) Parameters() int64 {
 
 // parametersOf returns the number of parameters that a tensor stores.
 func (w *Weights) parametersOf(t safetensors.Tensor) int64 {
-	for _, suffix := range []string{scalesSuffix, biasesSuffix} {
+	for _, suffix := range []string{scalesSuffix, biasesSuffix, globalSuffix} {
 		if module, ok := strings.CutSuffix(t.Name, suffix); ok && w.isPacked(module) {
 			return 0
 		}

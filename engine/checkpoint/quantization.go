@@ -235,7 +235,8 @@ var parts = []struct{ suffix, method string }{
 }
 
 // typeMethods maps types of weights that kernels cannot read to the method of quantization.
-var typeMethods = map[safetensors.DType]string{"F8_E4M3": "FP8", "F8_E5M2": "FP8", "I8": "INT8",
+var typeMethods = map[safetensors.DType]string{"F8_E5M2": "FP8 in E5M2",
+	"F8_E4M3": "an unknown layout of FP8", "I8": "INT8",
 	"F4": "FP4", "F6_E2M3": "FP6", "F6_E3M2": "FP6"}
 
 // foreign returns a Problem if another program has quantized the module name.
