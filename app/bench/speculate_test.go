@@ -70,8 +70,8 @@ func TestSpeculation(t *testing.T) {
 			if (r.DraftShape == "small") != (c.draft != "") {
 				t.Errorf("the draft model is %q", r.DraftShape)
 			}
-			if r.Block != c.block || strings.HasPrefix(r.Device, "CPU") == metal || len(r.Rows) != 12 ||
-				said < 2 && !metal {
+			if r.Block != c.block || strings.HasPrefix(r.Device, "CPU") == metal ||
+				len(r.Rows) != 12 || said < 2 && !metal {
 				t.Fatalf("%+v, said %d times", r, said)
 			}
 			for i, row := range r.Rows {
@@ -165,8 +165,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestTurnsOnGPU: there a plain pass begins while the one before runs. Passes that follow each other
-// in this way share their time, and what is planned after them is what is verified.
+// TestTurnsOnGPU: there a plain pass begins while the one before runs. Passes that follow each
+// other in this way share their time, and what is planned after them is what is verified.
 func TestTurnsOnGPU(t *testing.T) {
 	d := newKnownDrafts([]float64{1}, []int{3})
 	d.known, d.prompt = make([]int32, 400), 4

@@ -264,6 +264,12 @@ func (s Scope) Sub(format string, args ...any) Scope {
 	return s
 }
 
+// Prefixed returns the part of s whose names begin with prefix, which is empty or ends with a dot.
+func (s Scope) Prefixed(prefix string) Scope {
+	s.path += prefix
+	return s
+}
+
 // Path returns the prefix of the names of the tensors in s. It is empty or ends with a dot.
 func (s Scope) Path() string { return s.path }
 

@@ -33,8 +33,10 @@ type drafts struct {
 	chains  chains
 	gain    atomic.Uint64                              // draft.Round.Gain, as math.Float64bits
 	forced  func(tokens []int32, running bool) *Drafts // Config.Draft
-	free    bool                                       // every pass counts as equally long, for tests
-	watch   func(known, block []int32)                 // is told what a block drafts, for tests; or nil
+
+	// For tests: every pass counts as equally long; watch, unless nil, is told what a block drafts.
+	free  bool
+	watch func(known, block []int32)
 }
 
 // requestDrafts is the state of a request that concerns drafts.

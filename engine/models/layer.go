@@ -211,10 +211,12 @@ func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.At
 }
 
 // memory returns the cache memory of layer i, which has attention. In a sliding-window layer it is
-// limited to the window, unless that is as long as the context.
+// limited to the window, unless that is as long as the context. After the last layer comes that of
+// a block that drafts, which has none.
 func (c *decoderConfig) memory(i int) cache.LayerSpec {
 	spec := c.attentionSpec()
-	if c.LayerTypes[i] == slidingAttention && c.SlidingWindow < c.MaxPositionEmbeddings {
+	if i < len(c.LayerTypes) && c.LayerTypes[i] == slidingAttention &&
+		c.SlidingWindow < c.MaxPositionEmbeddings {
 		spec.Window = c.SlidingWindow
 	}
 	return spec

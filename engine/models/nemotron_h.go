@@ -92,6 +92,14 @@ func loadNemotronH(w *checkpoint.Weights) (Model, error) {
 		}
 		return l, cache.LayerSpec{}
 	}
+	from.blockLayer = func(s checkpoint.Scope, _ float32) (decoderLayer, cache.LayerSpec) {
+		attention, experts := s.Sub("layers.0"), s.Sub("layers.1")
+		return &transformerLayer{norms: layerNorms{
+			beforeMixer: attention.Vector("norm.weight", c.HiddenSize, 0),
+			beforeMLP:   experts.Vector("norm.weight", c.HiddenSize, 0),
+		}, mixer: c.attention(attention.Sub("mixer"), c.llamaAttention()),
+			mlp: c.experts(w, experts.Sub("mixer"))}, c.attentionSpec()
+	}
 	return from.load(w, &c.decoderConfig), nil
 }
 

@@ -16,8 +16,8 @@ Some random models with GatedDeltaNet enlarge rounding errors: mlx-lm differs fr
 this is measured, and twice as much is allowed.
 
 Files: table.py has the rows and says how to add one, weights.py makes the models, server.py runs
-Headroom, golden.py writes engine/models/testdata/tiny, mutants.py shows that faults are found.
-originals.py and packings.py compare with transformers.
+Headroom, golden.py writes engine/models/testdata/tiny, blocks.py testdata/mtp, mutants.py shows
+that faults are found. originals.py and packings.py compare with transformers.
 """
 
 import argparse
@@ -29,6 +29,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import blocks
 import golden
 import mutants
 import server
@@ -132,6 +133,8 @@ def main():
                         "packings.py")
     p.add_argument("--golden", default="", metavar="TYPE",
                    help="write engine/models/testdata/tiny/TYPE; see golden.py")
+    p.add_argument("--blocks", action="store_true",
+                   help="write the blocks that draft of engine/models/testdata/mtp; see blocks.py")
     p.add_argument("--headroom", default=str(ROOT / "bin/headroom"), help="the program to test")
     p.add_argument("--verbose", action="store_true", help="print a line for each model")
     p.add_argument("--keep", default="", help="folder that keeps the models")
@@ -139,6 +142,9 @@ def main():
     types = [t for t in o.types.replace(",", " ").split() if t] or sorted(TYPES)
     if unknown := [t for t in types if t not in TYPES]:
         sys.exit(f"oracle: no row for {', '.join(unknown)} in build/oracle/models/table.py")
+    if o.blocks:
+        blocks.write()
+        return
     if o.golden:
         golden.write(o.golden, TYPES)
         return
