@@ -335,7 +335,8 @@ func TestFloatFaults(t *testing.T) {
 		says         string
 	}{
 		{"codes of another shape", "", []safetensors.Tensor{fp8,
-			zeros("m.a.weight_scale", safetensors.F32, 1)}, n, 2 * k, "expected [F8_E4M3] of shape"},
+			zeros("m.a.weight_scale", safetensors.F32, 1)}, n, 2 * k,
+			"expected [F8_E4M3] of shape"},
 		{"too many scales", "", []safetensors.Tensor{fp8,
 			zeros("m.a.weight_scale", safetensors.F32, 7)}, n, k, "with 1 or 6 elements"},
 		{"no scales", "", []safetensors.Tensor{fp8,
@@ -372,7 +373,8 @@ func TestFloatFaults(t *testing.T) {
 			zeros("m.a.weight_global_scale", safetensors.F32, 1)), n, k, "not a finite number"},
 		{"an odd width in nvfp4", "", []safetensors.Tensor{
 			zeros("m.a.weight", safetensors.U8, n, 8), zeros("m.a.weight_scale_2", safetensors.F32),
-			zeros("m.a.weight_scale", safetensors.F8E4M3, n, 1)}, n, 17, "expected a multiple of 16"},
+			zeros("m.a.weight_scale", safetensors.F8E4M3, n, 1)}, n, 17,
+			"expected a multiple of 16"},
 		{"global scales of other experts", "", replaced(packed["mlx"],
 			zeros("m.a.global_scale", safetensors.F32, 3)), n, k, "with 1 or 1 elements"},
 		{"a NaN of MLX", "", replaced(packed["mlx"], floatTensorOf("m.a.global_scale",

@@ -3,9 +3,9 @@ package checkpoint
 // NVFP4: codes of 4 bits (E2M1), a scale of 8 bits (E4M3) for each 16, and a global scale of the
 // whole matrix. The programs differ in names, and in what the global scale does:
 //
-//	MLX                 weight, words [.., k/8]     scales        global_scale, over 448*6, multiplies
-//	compressed-tensors  weight_packed [n, k/2]      weight_scale  weight_global_scale divides
-//	ModelOpt            weight [n, k/2]             weight_scale  weight_scale_2 multiplies
+//	MLX                 weight, words [.., k/8]  scales        global_scale/(448*6) multiplies
+//	compressed-tensors  weight_packed [n, k/2]   weight_scale  weight_global_scale divides
+//	ModelOpt            weight [n, k/2]          weight_scale  weight_scale_2 multiplies
 //
 // The scales of activations (input_global_scale, input_scale) are not used; see DECISIONS.md.
 

@@ -134,7 +134,8 @@ func (s Scope) randomExperts(name string, e, n, k int) *kernels.Weight {
 	switch p.Mode {
 	case kernels.FP8:
 		if s.w.record {
-			s.w.refuse(problem.New(problem.BadRequest, "A random model in fp8 cannot be written", "",
+			s.w.refuse(problem.New(problem.BadRequest,
+				"A random model in fp8 cannot be written", "",
 				"Choose another quantization in config.json, such as 4 bits in groups of 64."))
 		}
 	case kernels.NVFP4: // each expert has the global scale of its first row

@@ -275,8 +275,8 @@ func TestForeignQuantizations(t *testing.T) {
 		{"FP4", []safetensors.Tensor{codes("m.a.weight"),
 			zeros("m.a.weight_scale", safetensors.F8E4M3, 3, 8)}, linear, "with FP8, FP4 or INT8"},
 		{"FP8 alone", []safetensors.Tensor{zeros("m.a.weight", safetensors.F8E4M3, 3, 128)}, linear,
-			"with an unknown layout of FP8, which Headroom cannot run: tensor m.a.weight has type " +
-				"F8_E4M3. Use an MLX"},
+			"with an unknown layout of FP8, which Headroom cannot run: tensor m.a.weight has " +
+				"type F8_E4M3. Use an MLX"},
 		{"an FP8 norm", []safetensors.Tensor{zeros("m.a", safetensors.F8E4M3, 4)},
 			func(s Scope) { s.Vector("a", 4, 0) }, "layout of FP8"},
 		{"FP8 experts", []safetensors.Tensor{zeros("m.a", safetensors.F8E4M3, 2, 3, 4)},

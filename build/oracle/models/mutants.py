@@ -151,8 +151,8 @@ def build(mutant, folder):
 
 
 def run(types, folder, compare):
-    """Builds each mutant of the given types and calls compare(type, program, packing), which returns
-    whether they agree. Returns the faults that were not found."""
+    """Builds each mutant of the given types and calls compare(type, program, packing), which
+    returns whether they agree. Returns the faults that were not found."""
     missed = []
     for m in MUTANTS:
         if m.type not in types:
