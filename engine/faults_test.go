@@ -126,8 +126,8 @@ func TestBadFolders(t *testing.T) {
 			"chat_template.jinja"},
 		{"broken generation config", put("generation_config.json", `{"temperature": "warm"}`),
 			problem.ModelBroken, "generation_config.json"},
-		{"foreign quantization", replace("config.json", `"mode": "affine"`, `"mode": "nvfp4"`),
-			problem.UnknownArchitecture, `"nvfp4"`},
+		{"foreign quantization", replace("config.json", `"mode": "affine"`, `"mode": "nvfp6"`),
+			problem.UnknownArchitecture, `"nvfp6"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := copyDemo(t)

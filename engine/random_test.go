@@ -47,7 +47,8 @@ func TestWriteRandom(t *testing.T) {
 	}
 	for _, config := range []string{tinyConfig,
 		strings.Replace(tinyConfig, `"group_size": 64`, `"mode": "mxfp4", "group_size": 32`, 1),
-		strings.Replace(tinyConfig, `"group_size": 64, "bits": 4`, `"mode": "mxfp8"`, 1)} {
+		strings.Replace(tinyConfig, `"group_size": 64, "bits": 4`, `"mode": "mxfp8"`, 1),
+		strings.Replace(tinyConfig, `"group_size": 64, "bits": 4`, `"mode": "nvfp4"`, 1)} {
 		dir := t.TempDir()
 		if err := engine.WriteRandom(dir, []byte(config)); err != nil {
 			t.Fatal(err)

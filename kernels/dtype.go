@@ -14,13 +14,15 @@ const (
 	U32
 	I8
 	U8
+	// E4M3 is an 8-bit float with four exponent and three fraction bits; see MXFP8.
+	E4M3
 )
 
 var dtypes = [...]struct {
 	name string
 	size int
 }{F32: {"float32", 4}, F16: {"float16", 2}, BF16: {"bfloat16", 2}, I32: {"int32", 4},
-	U32: {"uint32", 4}, I8: {"int8", 1}, U8: {"uint8", 1}}
+	U32: {"uint32", 4}, I8: {"int8", 1}, U8: {"uint8", 1}, E4M3: {"float8_e4m3", 1}}
 
 // Size returns the number of bytes of one element.
 func (d DType) Size() int { return dtypes[d].size }

@@ -59,9 +59,24 @@ func e4m3Doubled(code uint8) float32 {
 	return float16Value(uint16(code&0x80)<<8|magnitude<<7|(magnitude+1)>>7<<14) * 0x1p9
 }
 
-// DecodeHalfScales writes half of each MXFP4 or MXFP8 scale of a row, 2^(scale-128), to dst. These
-// are the factors of doubled values.
+// DecodeHalfScales writes half of each scale of a row in a mode other than Affine to dst. These are
+// the factors of doubled values.
 func (w *Weight) DecodeHalfScales(dst []float32, row int) {
+	switch w.Mode {
+	case FP8:
+		w.Scales.DecodeRow(dst, row)
+		for i := range dst {
+			dst[i] /= 2
+		}
+		return
+	case NVFP4:
+		var global [1]float32
+		w.Biases.DecodeRow(global[:], row)
+		for i, s := range w.Scales.RowRange(row, row+1).Bytes() {
+			dst[i] = e4m3Doubled(s) * (global[0] / 4)
+		}
+		return
+	}
 	for i, s := range w.Scales.RowRange(row, row+1).Bytes() {
 		// A scale is the exponent field of a float32, except 0, which means the subnormal 2^-127.
 		dst[i] = math.Float32frombits(max(uint32(s)<<23, 1<<22)) / 2
@@ -75,13 +90,15 @@ func (w *Weight) DequantizeRow(dst []float32, row int) {
 		return
 	}
 	codes := make([]uint8, w.K)
-	scales, biases := make([]float32, w.K/w.Group), make([]float32, w.K/w.Group)
+	scales, biases := make([]float32, w.groups()), make([]float32, w.groups())
 	w.DecodeCodes(codes, row)
 	if w.Mode != Affine {
 		w.DecodeHalfScales(scales, row)
 		for i, c := range codes {
-			doubled := e4m3Doubled(c)
-			if w.Mode == MXFP4 {
+			var doubled float32
+			if w.Mode.E4M3Values() {
+				doubled = e4m3Doubled(c)
+			} else {
 				doubled = float32(MXFP4Doubled[c])
 			}
 			dst[i] = doubled * scales[i/w.Group]
@@ -97,9 +114,9 @@ func (w *Weight) DequantizeRow(dst []float32, row int) {
 }
 
 // RandomWeight allocates a weight with random elements, whose standard deviation is about scale.
-// If bits is 0 the elements are plain and of dtype. If dtype is U8 the weight is MXFP4 or MXFP8, so
-// bits must be 4 or 8 and group must be 32. Otherwise it is affine, with scales and biases of dtype
-// that center the codes around zero.
+// If bits is 0 the elements are plain and of dtype. If dtype is U8 or E4M3 the mode is that of
+// ModeOf, so bits must be 4 or 8 and group must be one of the mode. Otherwise it is Affine, with
+// scales and biases of dtype that center the codes around zero.
 func RandomWeight(d Device, r *rand.Rand, experts, n, k, bits, group int, dtype DType,
 	scale float64) *Weight {
 	w := &Weight{Experts: experts, N: n, K: k, Bits: bits, Group: group}
@@ -114,15 +131,14 @@ func RandomWeight(d Device, r *rand.Rand, experts, n, k, bits, group int, dtype 
 		binary.LittleEndian.PutUint32(b, r.Uint32())
 	}
 	if w.Mode = ModeOf(bits, dtype); w.Mode != Affine {
-		for i, b := 0, w.Data.Bytes(); w.Mode == MXFP8 && i < len(b); i++ {
+		for i, b := 0, w.Data.Bytes(); w.Mode.E4M3Values() && i < len(b); i++ {
 			if b[i]&0x7f == 0x7f { // NaN
 				b[i]--
 			}
 		}
-		w.Scales = NewTensor(d, U8, rows, k/group)
-		for i, b := 0, w.Scales.Bytes(); i < len(b); i++ {
-			b[i] = w.Mode.RandomScale(scale) - uint8(r.IntN(2))
-		}
+		w.RandomScales(func(dtype DType, rows, cols int) Tensor {
+			return NewTensor(d, dtype, rows, cols)
+		}, r, scale)
 		return w
 	}
 	// Uniformly random codes in [0, 2^bits) have a standard deviation of 2^bits/sqrt(12).
@@ -141,14 +157,38 @@ func RandomWeight(d Device, r *rand.Rand, experts, n, k, bits, group int, dtype 
 	return w
 }
 
-// RandomScale returns the scale with which elements of uniformly random codes have a standard
-// deviation of 0.4 to 1.4 times the given one. m is MXFP4 or MXFP8.
-func (m Mode) RandomScale(deviation float64) uint8 {
-	_, exponent := math.Frexp(deviation)
-	if m == MXFP8 {
-		return uint8(119 + exponent) // the values of the codes have a deviation of 104
+// RandomScales allocates the scales of a weight in a mode other than Affine, with which elements of
+// uniformly random codes have a standard deviation of 0.4 to 1.6 times the given one.
+func (w *Weight) RandomScales(newTensor func(dtype DType, rows, cols int) Tensor, r *rand.Rand,
+	deviation float64) {
+	codes, exponent := 2.9, 125 // the deviation of their values, and the E8M0 scale for about 1
+	if w.Mode.E4M3Values() {
+		codes, exponent = 104, 119
 	}
-	return uint8(125 + exponent) // 2.9
+	w.Scales = newTensor(modes[w.Mode].scales, w.Experts*w.N, w.groups())
+	if w.Mode == NVFP4 {
+		w.Biases = newTensor(F32, w.Experts*w.N, 1)
+	}
+	if w.Scales.Buffer.Bytes == nil {
+		return
+	}
+	factor := func() float64 { return deviation / codes * (0.5 + r.Float64()) }
+	switch w.Mode {
+	case FP8:
+		fill(w.Scales, factor)
+		return
+	case NVFP4:
+		const half = 0x30 // 0x38 is 1
+		for i, b := 0, w.Scales.Bytes(); i < len(b); i++ {
+			b[i] = half + uint8(r.IntN(13)) + uint8(r.IntN(2))<<7
+		}
+		fill(w.Biases, factor)
+		return
+	}
+	_, more := math.Frexp(deviation)
+	for i, b := 0, w.Scales.Bytes(); i < len(b); i++ {
+		b[i] = uint8(exponent+more) - uint8(r.IntN(2))
+	}
 }
 
 // fill sets every element of t to next(), rounded toward zero. t must be contiguous and F32, F16

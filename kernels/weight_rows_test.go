@@ -151,6 +151,114 @@ func TestDequantizeMXFP8(t *testing.T) {
 	}
 }
 
+// e4m3 returns the value of a code by the definition of the format.
+func e4m3(code byte) float64 {
+	exponent, fraction := int(code>>3&15), float64(code&7)
+	value := math.Ldexp(fraction, -9)
+	if exponent > 0 {
+		value = math.Ldexp(8+fraction, exponent-10)
+	}
+	if code&127 == 127 {
+		value = math.NaN()
+	}
+	if code >= 128 {
+		value = -value
+	}
+	return value
+}
+
+// TestDequantizeFP8 checks every code with scales of two groups, of which the second is shorter.
+func TestDequantizeFP8(t *testing.T) {
+	d := NewReference()
+	defer d.Close()
+	w := RandomWeight(d, rand.New(rand.NewPCG(1, 2)), 1, 2, 256, 8, 160, E4M3, 1)
+	if err := w.Check(); err != nil || w.Mode != FP8 {
+		t.Fatal(w.Mode, err)
+	}
+	scales := [][]float32{{1, 0x1.abcdep-5}, {-0x1.8p-120, 0x1.fffffep100}}
+	for row, s := range scales {
+		copy(w.Scales.Row(row), s)
+		for i, b := 0, w.Data.RowRange(row, row+1).Bytes(); i < len(b); i++ {
+			b[i] = byte(i)
+		}
+		got := make([]float32, 256)
+		w.DequantizeRow(got, row)
+		for code, g := range got {
+			want := float32(e4m3(byte(code)) * float64(s[code/160])) // exact in float64
+			if g != want && (g == g || want == want) {
+				t.Errorf("row %d, code %d: got %g, expected %g", row, code, g, want)
+			}
+		}
+	}
+}
+
+// TestDequantizeNVFP4 checks every scale with every code.
+func TestDequantizeNVFP4(t *testing.T) {
+	d := NewReference()
+	defer d.Close()
+	w := RandomWeight(d, rand.New(rand.NewPCG(1, 2)), 1, 2, 16*256, 4, 16, E4M3, 1)
+	if err := w.Check(); err != nil || w.Mode != NVFP4 {
+		t.Fatal(w.Mode, err)
+	}
+	for row, global := range []float32{1, 0x1.abcdep-9} {
+		w.Biases.Row(row)[0] = global
+		for i, b := 0, w.Data.RowRange(row, row+1).Bytes(); i < len(b); i++ {
+			b[i] = byte(2*i%16 | (2*i%16+1)<<4)
+		}
+		for i, b := 0, w.Scales.RowRange(row, row+1).Bytes(); i < len(b); i++ {
+			b[i] = byte(i)
+		}
+		got := make([]float32, w.K)
+		w.DequantizeRow(got, row)
+		for i, g := range got {
+			value := []float64{0, 0.5, 1, 1.5, 2, 3, 4, 6}[i%8]
+			if i%16 >= 8 {
+				value = -value
+			}
+			want := float32(value * float64(float32(e4m3(byte(i/16))*float64(global))))
+			if g != want && (g == g || want == want) {
+				t.Errorf("global scale %g, scale %d, code %d: got %g, expected %g", global, i/16,
+					i%16, g, want)
+			}
+		}
+	}
+}
+
+// TestFloatModesCheck expects an error that names each violated requirement of NVFP4 and FP8.
+func TestFloatModesCheck(t *testing.T) {
+	d := NewReference()
+	defer d.Close()
+	for _, c := range []struct {
+		bits, group int
+		what        string
+		spoil       func(*Weight)
+	}{
+		{4, 16, "8 bits", func(w *Weight) { w.Bits = 8 }},
+		{4, 16, "groups of 32", func(w *Weight) { w.Group = 32 }},
+		{4, 16, "groups of 0", func(w *Weight) { w.Group = 0 }},
+		{4, 16, "width 80", func(w *Weight) { w.K = 80 }},
+		{4, 16, "global scales", func(w *Weight) { w.Biases = Tensor{} }},
+		{4, 16, "scales", func(w *Weight) { w.Scales.DType = U8 }},
+		{8, 128, "4 bits", func(w *Weight) { w.Bits = 4 }},
+		{8, 128, "groups of 0", func(w *Weight) { w.Group = 0 }},
+		{8, 128, "groups of -32", func(w *Weight) { w.Group = -32 }},
+		{8, 128, "groups of 16", func(w *Weight) { w.Group = 16 }},
+		{8, 128, "scales", func(w *Weight) { w.Group = 64 }},
+		{8, 128, "scales", func(w *Weight) { w.Scales = NewTensor(d, BF16, 3, 2) }},
+		{8, 128, "biases", func(w *Weight) { w.Biases = w.Scales }},
+		{8, 128, "mode 99", func(w *Weight) { w.Mode = 99 }},
+	} {
+		w := RandomWeight(d, rand.New(rand.NewPCG(1, 2)), 1, 3, 192, c.bits, c.group, E4M3, 1)
+		if err := w.Check(); err != nil || w.Format() != w.Mode.String() {
+			t.Fatalf("%s: %v", w.Format(), err)
+		}
+		c.spoil(w)
+		if err := w.Check(); err == nil || !strings.Contains(err.Error(), c.what) {
+			t.Errorf("%s: got %v, expected an error that names %q", w.Mode, err, c.what)
+		}
+	}
+}
+
 // TestMXCheck expects an error that names each violated requirement of the modes.
 func TestMXCheck(t *testing.T) {
 	d := NewReference()

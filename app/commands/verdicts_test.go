@@ -150,15 +150,19 @@ var verdicts = []found{
 			`model.layers.0.mlp.gate_proj.qweight of GPTQ or AWQ, but config.json has another ` +
 			`quantization_config or none. Download config.json again.`},
 	{name: "fp8-without-config", edit: retype(safetensors.F8E4M3),
-		want: `Not supported: This model is quantized with FP8, which Headroom cannot run: tensor ` +
-			`model.layers.0.mlp.gate_proj.weight has type F8_E4M3.` + inMLX},
+		want: `Not supported: This model is quantized with an unknown layout of FP8, which ` +
+			`Headroom cannot run: tensor model.layers.0.mlp.gate_proj.weight has type F8_E4M3.` + inMLX},
 	{name: "int8-without-config", edit: retype(safetensors.I8),
 		want: `Not supported: This model is quantized with INT8, which Headroom cannot run: ` +
 			`tensor model.layers.0.mlp.gate_proj.weight has type I8.` + inMLX},
 	{name: "deepseek", config: `"model_type": "deepseek_v3",
-		"quantization_config": {"quant_method": "fp8"}`,
-		want: `Not supported: This model is quantized with FP8, which Headroom cannot run: ` +
-			`config.json has quant_method "fp8".` + inMLX},
+		"quantization_config": {"quant_method": "fp8", "fmt": "e5m2"}`,
+		want: `Not supported: Headroom cannot run this variant of FP8: config.json has the fmt ` +
+			`"e5m2", expected e4m3.` + inMLX},
+	{name: "modelopt", config: `"quantization_config": {"quant_method": "modelopt",
+		"quant_algo": "W4A8_AWQ"}`,
+		want: `Not supported: Headroom cannot run this variant of ModelOpt: its quant_algo is ` +
+			`"W4A8_AWQ", expected FP8 or NVFP4.` + inMLX},
 	{name: "unsupported", config: `"model_type": "bloom"`,
 		want: `Not supported: Headroom does not support the architecture "bloom" yet. Pick ` +
 			"another model. `headroom models --help` lists the supported architectures."},

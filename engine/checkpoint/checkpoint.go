@@ -92,6 +92,9 @@ func (s Source) Config() (*Config, error) {
 			return nil, p
 		}
 	}
+	if c != nil && err == nil {
+		err = s.readModelOpt(c)
+	}
 	if c != nil {
 		modules, moduleErr := modelfile.ReadModules(s.ReadFile)
 		if moduleErr != nil {

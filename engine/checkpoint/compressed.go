@@ -16,7 +16,10 @@ import (
 // compressedFormats maps each supported format of compressed-tensors to a function that returns the
 // packing of a scheme, or a sentence without a period that says why it is not supported.
 var compressedFormats = map[string]func(scheme) (p pack, why string){
-	"pack-quantized": packQuantized,
+	"float-quantized":      floatQuantized,
+	"naive-quantized":      floatQuantized,
+	"nvfp4-pack-quantized": nvfp4PackQuantized,
+	"pack-quantized":       packQuantized,
 }
 
 // parseCompressed parses a quantization_config of compressed-tensors. The packing of the group that

@@ -36,12 +36,15 @@ func (w *Weights) Parameters() int64 {
 
 // parametersOf returns the number of parameters that a tensor stores.
 func (w *Weights) parametersOf(t safetensors.Tensor) int64 {
-	for _, suffix := range []string{scalesSuffix, biasesSuffix} {
+	for _, suffix := range []string{scalesSuffix, biasesSuffix, globalSuffix} {
 		if module, ok := strings.CutSuffix(t.Name, suffix); ok && w.isPacked(module) {
 			return 0
 		}
 	}
 	elements := int64(t.Elements())
+	if n, ok := w.floatParameters(t); ok {
+		return n
+	}
 	if n, ok := w.integerParameters(t); ok {
 		return n
 	}
@@ -90,7 +93,11 @@ func (w *Weights) packedBits(module string, t safetensors.Tensor) int {
 	if n := len(scales.Shape); n == 0 || len(t.Shape) == 0 || scales.Shape[n-1] <= 0 {
 		return 0
 	}
-	return t.Shape[len(t.Shape)-1] * 32 / (scales.Shape[len(scales.Shape)-1] * group)
+	bits := t.Shape[len(t.Shape)-1] * 32 / (scales.Shape[len(scales.Shape)-1] * group)
+	if scales.DType == safetensors.U8 && bits == 2 {
+		return 4 // NVFP4, with groups of 16
+	}
+	return bits
 }
 
 // integerParameters returns the number of parameters that a tensor of another program stores. ok is

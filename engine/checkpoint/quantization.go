@@ -27,8 +27,9 @@ type Quantization struct {
 	method  *method  // of another program that has packed the weights; nil: none
 	schemes *schemes // of that method
 
-	exactZeros bool // GPTQ: stored zero points are not one too small
-	reordered  bool // GPTQ: the inputs of a group may not follow each other
+	block      [2]int // FP8: rows and columns of a block; 0: fp8Block
+	exactZeros bool   // GPTQ: stored zero points are not one too small
+	reordered  bool   // GPTQ: the inputs of a group may not follow each other
 }
 
 // method is how another program packs integers, in a way that Headroom runs. Each has a file.
@@ -62,6 +63,13 @@ const (
 	zerosSuffix  = ".weight_zero_point"
 )
 
+// floatMethods has the methods that pack floats by quant_method. The tensors tell the packing (see
+// floatPackings), so config.json is only parsed.
+var floatMethods = map[string]func(q *Quantization, data json.RawMessage) error{
+	"fp8":      parseFP8,
+	"modelopt": parseModelOpt,
+}
+
 // otherWeights is what to do about weights that Headroom cannot run.
 const otherWeights = "Use an MLX conversion of the model, or its weights in bf16, f16 or f32."
 
@@ -86,6 +94,7 @@ var modes = map[string]pack{
 	kernels.Affine.String(): {Mode: kernels.Affine},
 	kernels.MXFP4.String():  {Mode: kernels.MXFP4, Bits: 4, Group: 32},
 	kernels.MXFP8.String():  {Mode: kernels.MXFP8, Bits: 8, Group: 32},
+	kernels.NVFP4.String():  {Mode: kernels.NVFP4, Bits: 4, Group: 16},
 }
 
 // parsePack parses an object with bits, group_size and mode. Missing keys are taken from inherited
@@ -104,7 +113,8 @@ func parsePack(data json.RawMessage, where string, inherited pack) (p pack, err 
 	p, ok := modes[given.Mode]
 	if !ok {
 		return p, problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-			fmt.Sprintf("config.json has mode %q for %s, expected affine, mxfp4 or mxfp8",
+			fmt.Sprintf("config.json has mode %q for %s, expected affine, mxfp4, mxfp8 "+
+				"or nvfp4",
 				given.Mode, where),
 			"Use an MLX conversion in one of these modes.")
 	}
@@ -166,6 +176,9 @@ func (q *Quantization) parse(data json.RawMessage) error {
 		q.method = m
 		return nil
 	}
+	if parse := floatMethods[strings.ToLower(foreign.Method)]; parse != nil {
+		return parse(q, data)
+	}
 	if foreign.Method != "" {
 		return foreignQuantization(methodName(foreign.Method),
 			fmt.Sprintf("config.json has quant_method %q", modelfile.Excerpt(foreign.Method)))
@@ -197,8 +210,8 @@ func foreignQuantization(method, why string) *problem.Problem {
 }
 
 // methodNames maps values of quant_method to the names of the methods.
-var methodNames = map[string]string{"gptq": "GPTQ", "awq": "AWQ", "fp8": "FP8",
-	"fbgemm_fp8": "FP8", "finegrained_fp8": "FP8", "modelopt": "ModelOpt", "hqq": "HQQ",
+var methodNames = map[string]string{"gptq": "GPTQ", "awq": "AWQ", "fbgemm_fp8": "FBGEMM FP8",
+	"hqq":  "HQQ",
 	"aqlm": "AQLM", "vptq": "VPTQ", "spqr": "SpQR", "eetq": "EETQ", "exl2": "EXL2", "exl3": "EXL3",
 	"higgs": "HIGGS", "bitnet": "BitNet", "auto-round": "AutoRound"}
 
@@ -222,7 +235,8 @@ var parts = []struct{ suffix, method string }{
 }
 
 // typeMethods maps types of weights that kernels cannot read to the method of quantization.
-var typeMethods = map[safetensors.DType]string{"F8_E4M3": "FP8", "F8_E5M2": "FP8", "I8": "INT8",
+var typeMethods = map[safetensors.DType]string{"F8_E5M2": "FP8 in E5M2",
+	"F8_E4M3": "an unknown layout of FP8", "I8": "INT8",
 	"F4": "FP4", "F6_E2M3": "FP6", "F6_E3M2": "FP6"}
 
 // foreign returns a Problem if another program has quantized the module name.
@@ -256,8 +270,9 @@ func (p pack) check(where string) error {
 	bits, groups := []int{0, 2, 3, 4, 5, 6, 8}, []int{0, 32, 64, 128}
 	supported := "2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128"
 	if p.Mode != kernels.Affine {
-		bits, groups = []int{p.Mode.Bits()}, []int{32}
-		supported = fmt.Sprintf("%d bits in groups of 32 for %s", p.Mode.Bits(), p.Mode)
+		bits, groups = []int{p.Mode.Bits()}, []int{p.Mode.Group()}
+		supported = fmt.Sprintf("%d bits in groups of %d for %s", p.Mode.Bits(), p.Mode.Group(),
+			p.Mode)
 	}
 	if !slices.Contains(bits, p.Bits) || !slices.Contains(groups, p.Group) {
 		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",

@@ -97,13 +97,16 @@ func (s Scope) randomExperts(name string, e, n, k int) *kernels.Weight {
 		p = s.w.Config.Quantization.pack
 	}
 	w := &kernels.Weight{Experts: e, N: n, K: k, Mode: p.Mode, Bits: p.Bits, Group: p.Group}
-	if p.Group == 0 || k%p.Group != 0 {
-		s.w.Failf("%s%s: width %d does not divide into groups of %d", s.path, name, k, p.Group)
+	if p.Mode == kernels.FP8 && p.Group == 0 {
+		w.Group = k // a scale for each row
+	}
+	if w.Group == 0 || k%w.Group != 0 && (p.Mode != kernels.FP8 || k%32 != 0) {
+		s.w.Failf("%s%s: width %d does not divide into groups of %d", s.path, name, k, w.Group)
 		return w
 	}
 	w.Data = s.w.newTensor(kernels.U32, e*n, k*p.Bits/32)
 	if p.Mode != kernels.Affine {
-		w.Scales = s.w.newTensor(kernels.U8, e*n, k/p.Group)
+		w.RandomScales(s.w.newTensor, s.w.random, 1/math.Sqrt(float64(k)))
 	} else {
 		w.Scales = s.w.newTensor(kernels.BF16, e*n, k/p.Group)
 		w.Biases = s.w.newTensor(kernels.BF16, e*n, k/p.Group)
@@ -113,25 +116,42 @@ func (s Scope) randomExperts(name string, e, n, k int) *kernels.Weight {
 	if w.Data.Buffer.Bytes != nil {
 		words := w.Data.Bytes()
 		mask := ^uint64(0)
-		if p.Mode == kernels.MXFP8 { // codes with an even fraction are not NaN
+		if p.Mode.E4M3Values() { // codes with an even fraction are not NaN
 			mask = 0xfefefefefefefefe
 		}
 		for i := 0; i+8 <= len(words); i += 8 {
 			*(*uint64)(unsafe.Pointer(&words[i])) = s.w.random.Uint64() & mask
 		}
-		fillScales(w)
+		if p.Mode == kernels.Affine {
+			fillScales(w)
+		}
 	}
 	stack := []int{e}
 	if e == 1 {
 		stack = nil
 	}
 	s.record(name+".weight", safetensors.U32, w.Data, append(stack, n))
-	if p.Mode != kernels.Affine {
-		s.record(name+".scales", safetensors.U8, w.Scales, append(stack, n))
-		return w
+	switch p.Mode {
+	case kernels.FP8:
+		if s.w.record {
+			s.w.refuse(problem.New(problem.BadRequest,
+				"A random model in fp8 cannot be written", "",
+				"Choose another quantization in config.json, such as 4 bits in groups of 64."))
+		}
+	case kernels.NVFP4: // each expert has the global scale of its first row
+		global := s.w.newTensor(kernels.F32, 1, e)
+		for i := 0; i < e*n && w.Biases.Buffer.Bytes != nil; i++ {
+			w.Biases.Row(i)[0] = w.Biases.Row(i / n * n)[0]
+			global.Row(0)[i/n] = w.Biases.Row(i)[0] * mlxGlobal
+		}
+		s.record(name+scalesSuffix, safetensors.U8, w.Scales, append(stack, n))
+		s.record(name+globalSuffix, safetensors.F32, global, nil)
+	case kernels.Affine:
+		s.record(name+scalesSuffix, safetensors.BF16, w.Scales, append(stack, n))
+		s.record(name+biasesSuffix, safetensors.BF16, w.Biases, append(stack, n))
+	default:
+		s.record(name+scalesSuffix, safetensors.U8, w.Scales, append(stack, n))
 	}
-	s.record(name+".scales", safetensors.BF16, w.Scales, append(stack, n))
-	s.record(name+".biases", safetensors.BF16, w.Biases, append(stack, n))
 	return w
 }
 
@@ -139,12 +159,6 @@ func (s Scope) randomExperts(name string, e, n, k int) *kernels.Weight {
 // and a standard deviation of about 1/sqrt(K).
 func fillScales(w *kernels.Weight) {
 	deviation := 1 / math.Sqrt(float64(w.K))
-	if w.Mode != kernels.Affine {
-		for i, b := 0, w.Scales.Bytes(); i < len(b); i++ {
-			b[i] = w.Mode.RandomScale(deviation)
-		}
-		return
-	}
 	levels := float64(int(1)<<w.Bits - 1)
 	scale := math.Sqrt(12) / levels * deviation
 	fillBF16(w.Scales, float32(scale))

@@ -124,6 +124,9 @@ func (w *Weights) Skip(names []string) {
 // isCopied reports whether loading may copy a large tensor: codes of another program, experts that
 // are not packed, and tensors that are not aligned.
 func (w *Weights) isCopied(t safetensors.Tensor) bool {
+	if _, ok := isFloatCodes(t); ok {
+		return strings.Contains(t.Name, ".experts.") || t.From%4 != 0
+	}
 	m := w.Config.Quantization.method
 	if m != nil && strings.HasSuffix(t.Name, zerosSuffix) { // and the scales beside it
 		return true
@@ -279,6 +282,7 @@ func (s Scope) Ignore(modules ...string) {
 	if m := s.w.Config.Quantization.method; m != nil {
 		suffixes = append(append(suffixes, m.codes), m.parts...)
 	}
+	suffixes = append(suffixes, floatScales...)
 	for _, module := range modules {
 		for _, suffix := range suffixes {
 			s.w.read[s.path+module+suffix] = true
@@ -423,12 +427,16 @@ func (s Scope) Experts(name string, e, n, k int) *kernels.Weight {
 	if s.w.files == nil {
 		return s.randomExperts(name, e, n, k)
 	}
+	if p := s.floatPacking(name); p != nil && e == 1 {
+		return s.loadFloats(p, name, n, k)
+	}
 	if e == 1 && s.hasCodes(name) {
 		return s.loadIntegers(name, n, k)
 	}
 	w := s.viewExperts(name, e, n, k)
-	for _, t := range []*kernels.Tensor{&w.Data, &w.Scales, &w.Biases} {
-		*t = s.keep(*t)
+	w.Data, w.Scales = s.keep(w.Data), s.keep(w.Scales)
+	if w.Mode == kernels.Affine {
+		w.Biases = s.keep(w.Biases)
 	}
 	return w
 }
@@ -466,7 +474,13 @@ func (s Scope) scales(name string, w *kernels.Weight) {
 	if w.Data.DType == kernels.U32 && w.Scales.Cols > 0 {
 		w.Bits, w.Group = w.Data.Cols*32/w.K, w.K/w.Scales.Cols
 	}
-	w.Mode = kernels.ModeOf(w.Bits, w.Scales.DType)
+	if w.Mode = kernels.ModeOf(w.Bits, w.Scales.DType); w.Mode == kernels.MXFP4 &&
+		w.Group == nvfp4Group {
+		w.Mode = kernels.NVFP4
+		if s.mlxNVFP4(name, w); s.w.err != nil {
+			return
+		}
+	}
 	got := pack{Bits: w.Bits, Group: w.Group, Mode: w.Mode}
 	expected := s.w.Config.Quantization.of(s.path + name)
 	if expected.Group == 0 {
@@ -520,6 +534,9 @@ func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 // module per expert, but kernels need a stack. Stack allocates no memory until it has found all
 // matrices.
 func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
+	if s.floatPacking(name(0)) != nil {
+		return s.stackFloats(e, name, n, k)
+	}
 	if s.w.files != nil && s.hasCodes(name(0)) {
 		return s.stackIntegers(e, name, n, k)
 	}
@@ -555,6 +572,9 @@ func (s Scope) View(name string, n, k int) *kernels.Weight {
 	if s.w.files == nil {
 		return s.Linear(name, n, k)
 	}
+	if p := s.floatPacking(name); p != nil {
+		return s.readFloats(p, name, n, k, s.temporary)
+	}
 	if s.hasCodes(name) {
 		return s.viewIntegers(name, n, k)
 	}
@@ -580,112 +600,4 @@ func (s Scope) Pick(w *kernels.Weight, n int, from func(i int) int) *kernels.Wei
 		}
 	}
 	return &picked
-}
-
-// Halves loads a plain stack of shape [e, 2n, k] as two weights: a copy of the first n rows of each
-// expert, and a copy of the last n rows. name is the full name of the tensor; see Plain.
-func (s Scope) Halves(name string, e, n, k int) (first, last *kernels.Weight) {
-	t := s.view(name)
-	if s.w.err != nil {
-		return &kernels.Weight{}, &kernels.Weight{}
-	}
-	if t.Rows != e*2*n || t.Cols != k || !isFloat(t) {
-		s.w.Failf("tensor %s%s is %s of shape %v, expected plain [%d, %d, %d]", s.path, name,
-			t.DType, s.Shape(name), e, 2*n, k)
-		return &kernels.Weight{}, &kernels.Weight{}
-	}
-	pick := func(from int) *kernels.Weight {
-		w := &kernels.Weight{Experts: e, N: n, K: k,
-			Data: kernels.NewTensor(s.w.Device, t.DType, e*n, k)}
-		for i := 0; i < e && w.Data.Buffer.Bytes != nil; i++ {
-			copy(w.Data.RowRange(i*n, (i+1)*n).Bytes(),
-				t.RowRange(i*2*n+from, i*2*n+from+n).Bytes())
-		}
-		return w
-	}
-	return pick(0), pick(n)
-}
-
-// Blocks loads the MXFP4 stack of shape [e, n, k] that Hugging Face stores as name_blocks, bytes
-// [e, n, k/32, 16], and name_scales, bytes [e, n, k/32]. The bytes are those of MLX's codes.
-func (s Scope) Blocks(name string, e, n, k int) *kernels.Weight {
-	w := &kernels.Weight{Experts: e, N: n, K: k, Mode: kernels.MXFP4, Bits: 4, Group: 32}
-	const elements = 32 // of a block
-	blocks, scales := s.view(name+blocksSuffix), s.view(name+hfScalesSuffix)
-	if s.w.err != nil {
-		return w
-	}
-	if k%elements != 0 || blocks.DType != kernels.U8 || scales.DType != kernels.U8 ||
-		blocks.Rows*blocks.Cols != e*n*k/2 || scales.Rows*scales.Cols != e*n*k/elements {
-		s.w.Failf("%s%s has blocks of shape %v and scales of shape %v, expected bytes "+
-			"[%d, %d, %d, 16] and [%d, %d, %d]", s.path, name, s.Shape(name+blocksSuffix),
-			s.Shape(name+hfScalesSuffix), e, n, k/elements, e, n, k/elements)
-		return w
-	}
-	// kernels read codes as words
-	blocks.DType, blocks.Rows, blocks.Cols, blocks.Stride = kernels.U32, e*n, k/8, k/8
-	w.Data, w.Scales = s.keep(blocks), s.keep(scales.Reshape(e*n, k/elements))
-	return w
-}
-
-// Alternate returns the even and the odd rows of w as two weights. They are views, so nothing is
-// copied.
-func (s Scope) Alternate(w *kernels.Weight) (even, odd *kernels.Weight) {
-	if s.w.err != nil {
-		return w, w
-	}
-	pick := func(first int) *kernels.Weight {
-		half := *w
-		half.N /= 2
-		for _, t := range []*kernels.Tensor{&half.Data, &half.Scales, &half.Biases} {
-			if !t.IsNone() {
-				*t = t.RowRange(first, t.Rows)
-				t.Rows = (t.Rows + 1) / 2
-				t.Stride *= 2
-			}
-		}
-		return &half
-	}
-	return pick(0), pick(1)
-}
-
-// Transposed loads the plain stack called name, of shape [e, k, n[0]+n[1]+...], as stacks of shape
-// [e, n[0], k], [e, n[1], k] and so on. They are copies.
-func (s Scope) Transposed(name string, e, k int, n ...int) []*kernels.Weight {
-	t, cols := s.view(name), 0
-	parts := make([]*kernels.Weight, len(n))
-	for i, rows := range n {
-		parts[i] = &kernels.Weight{Experts: e, N: rows, K: k}
-		cols += rows
-	}
-	if s.w.err != nil {
-		return parts
-	}
-	if t.Rows != e*k || t.Cols != cols || !isFloat(t) {
-		s.w.Failf("tensor %s%s is %s of shape %v, expected plain [%d, %d, %d]", s.path, name,
-			t.DType, s.Shape(name), e, k, cols)
-		return parts
-	}
-	from := 0
-	for _, w := range parts {
-		w.Data = kernels.NewTensor(s.w.Device, t.DType, e*w.N, k)
-		if w.Data.Buffer.Bytes != nil {
-			transpose(w.Data, t.Columns(from, from+w.N), e)
-		}
-		from += w.N
-	}
-	return parts
-}
-
-// Plain loads the plain stack called name, of shape [e, n, k]. Unlike in Experts, name is the full
-// name of the tensor, without the suffix ".weight".
-func (s Scope) Plain(name string, e, n, k int) *kernels.Weight {
-	w := &kernels.Weight{Experts: e, N: n, K: k, Data: s.view(name)}
-	if s.w.err == nil {
-		if err := w.Check(); err != nil {
-			s.w.Failf("%s%s of shape %v: %v", s.path, name, s.Shape(name), err)
-		}
-	}
-	w.Data = s.keep(w.Data)
-	return w
 }

@@ -413,7 +413,7 @@ func (f folder) has(part string) bool {
 
 // layouts returns f in all layouts, by name. Some may be equal to f. Packed models have only one.
 func (f folder) layouts() map[string]folder {
-	if f.has(".scales") {
+	if f.has(".scales") || f.has(".weight_scale") {
 		return map[string]folder{"original": f}
 	}
 	all := map[string]folder{"original": f, "MLX": f.converted(),

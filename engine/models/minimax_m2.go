@@ -5,7 +5,7 @@ package models
 // that only the choice of experts sees.
 //
 // Sources: Hugging Face transformers, models/minimax_m2; mlx-lm, models/minimax.py. Checkpoints:
-// MLX conversions of MiniMax-M2 and M2.1, and originals whose weights are not FP8.
+// MiniMax-M2 and M2.1, in FP8 or converted.
 
 import (
 	"headroom/engine/cache"

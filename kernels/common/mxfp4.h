@@ -16,6 +16,8 @@
 #define MODE_AFFINE 0
 #define MODE_MXFP4 1
 #define MODE_MXFP8 2
+#define MODE_NVFP4 3
+#define MODE_FP8 4
 // Doubled values of the sixteen codes, plus o.
 #define E2M1(o) \
     o, 1 + o, 2 + o, 3 + o, 4 + o, 6 + o, 8 + o, 12 + o, o, o - 1, o - 2, o - 3, o - 4, o - 6, \

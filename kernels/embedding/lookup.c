@@ -3,12 +3,16 @@
 #include "../common/affine.h"
 #include "../common/mxfp4.h"
 #include "../common/mxfp8.h"
+#include "../common/nvfp4.h"
+#include "../common/fp8.h"
 
 static void KERNEL(embedding_row)(const uint8_t *data, const void *scales, const void *biases,
     int dtype, int mode, int bits, int group, int64_t k, float factor, float *out) {
     if (bits) { // k is a multiple of 32
         if (mode == MODE_MXFP4) mxfp4_row(data, scales, k, out);
         else if (mode == MODE_MXFP8) mxfp8_row(data, scales, k, out);
+        else if (mode == MODE_NVFP4) nvfp4_row(data, scales, *(const float *)biases, k, out);
+        else if (mode == MODE_FP8) fp8_row(data, scales, group, k, out);
         else affine_row(data, scales, biases, dtype, bits, group, k, out);
         if (factor != 1)
             for (int64_t at = 0; at < k; at += 16)

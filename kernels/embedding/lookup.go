@@ -102,8 +102,8 @@ func lookupCases() []kernels.Case {
 	add := func(m, h, bits, group int, dtype kernels.DType) {
 		format := (&kernels.Weight{Bits: bits, Group: group,
 			Data: kernels.Tensor{DType: dtype}}).Format() + "_" + dtype.String()
-		if dtype == kernels.U8 {
-			format = kernels.ModeOf(bits, dtype).String()
+		if mode := kernels.ModeOf(bits, dtype); bits > 0 && mode != kernels.Affine {
+			format = mode.String()
 		}
 		cases = append(cases, kernels.Case{
 			Name:   fmt.Sprintf("lookup_%s_m%d_h%d", format, m, h),
@@ -141,5 +141,9 @@ func lookupCases() []kernels.Case {
 	add(4, 64, 4, 32, kernels.U8)
 	add(3, 544, 8, 32, kernels.U8)
 	add(4, 96, 8, 32, kernels.U8)
+	add(3, 544, 4, 16, kernels.E4M3)
+	add(4, 64, 4, 16, kernels.E4M3)
+	add(3, 544, 8, 128, kernels.E4M3)
+	add(4, 96, 8, 96, kernels.E4M3)
 	return cases
 }

@@ -60,12 +60,12 @@ kernel void lookup(
   }
 #if BITS > 0
   const uint unit = eight / 4;
-  const uint g = unit / p.units_per_group;
-  const float scale = load_scale(scales, DTYPE, p.scales_first + row * p.scales_stride + g);
-  const float bias = load_bias(biases, DTYPE, p.biases_first + row * p.biases_stride + g);
+  const Params params = load_params<BITS>(
+      scales, p.scales_first + row * p.scales_stride, biases,
+      p.biases_first + row * p.biases_stride, unit, p.units_per_group, DTYPE);
   const Eight v = decode_eight<BITS>(
-      load_codes<BITS>(data + row * p.data_stride + unit * BITS, false), int(eight % 4), scale,
-      bias, DTYPE);
+      load_codes<BITS>(data + row * p.data_stride + unit * BITS, false), int(eight % 4), params,
+      DTYPE);
 #else
   const Eight v = load_eight(
       (device const uchar*)data, DTYPE, p.data_first + row * p.data_stride + at, valid, false);

@@ -13,10 +13,10 @@ import (
 var WeightBits = []int{0, 2, 3, 4, 5, 6, 8}
 
 // WeightDTypes returns the types that plain elements (bits is 0), or the scales of codes with that
-// many bits, may have. The scales of MXFP4 and MXFP8 are bytes.
+// many bits, may have; see Weight.DType.
 func WeightDTypes(bits int) []kernels.DType {
 	if bits == kernels.MXFP4.Bits() || bits == kernels.MXFP8.Bits() {
-		return []kernels.DType{kernels.F32, kernels.F16, kernels.BF16, kernels.U8}
+		return []kernels.DType{kernels.F32, kernels.F16, kernels.BF16, kernels.U8, kernels.E4M3}
 	}
 	return []kernels.DType{kernels.F32, kernels.F16, kernels.BF16}
 }
@@ -59,10 +59,12 @@ func (m Matrix) Aligned(size, bytes int) bool {
 // Weight holds the operands of a packed weight, and the properties that select a kernel.
 type Weight struct {
 	Data, Scales, Biases Matrix
-	Bits                 int           // 0 for plain elements
-	DType                kernels.DType // of plain elements, or of scales and biases; U8 in MX modes
-	Group                uint32        // elements that share a scale; 0 for plain elements
-	Aligned              bool          // Data allows vector loads
+	Bits                 int // 0 for plain elements
+	// DType is that of plain elements, or of scales and biases; U8 in MXFP4 and MXFP8, and E4M3 in
+	// NVFP4 and FP8 (kernels.ModeOf).
+	DType   kernels.DType
+	Group   uint32 // elements that share a scale; 0 for plain elements
+	Aligned bool   // Data allows vector loads
 }
 
 // ReadWeight returns the operands of a range of w.
@@ -74,6 +76,9 @@ func ReadWeight(w *kernels.Weight, r Range) Weight {
 	}
 	g.Scales, g.Biases = ReadMatrix(r.of(w.Scales, w.N)), ReadMatrix(r.of(w.Biases, w.N))
 	g.DType, g.Group = w.Scales.DType, uint32(w.Group)
+	if w.Mode == kernels.FP8 {
+		g.DType = kernels.E4M3
+	}
 	// size of the vectors that load_codes loads
 	loads := map[bool]int{true: 16, false: 8}[w.Bits%4 == 0]
 	g.Aligned = g.Data.Aligned(4, loads)

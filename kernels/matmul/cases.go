@@ -18,16 +18,21 @@ type shape struct {
 	prefill Prefill
 	bits    int
 	group   int
-	dtype   kernels.DType // U8: scales of MXFP4 or MXFP8
+	dtype   kernels.DType // U8: MXFP4 or MXFP8; E4M3: NVFP4 or FP8
 }
+
+// mode returns the mode of a quantized weight.
+func (s shape) mode() kernels.Mode { return kernels.ModeOf(s.bits, s.dtype) }
 
 func (s shape) name() string {
 	format := fmt.Sprintf("%d-bit_g%d_%s", s.bits, s.group, s.dtype)
 	switch {
 	case s.bits == 0:
 		format = s.dtype.String()
-	case s.dtype == kernels.U8:
-		format = kernels.ModeOf(s.bits, s.dtype).String()
+	case s.mode() == kernels.FP8:
+		format = fmt.Sprintf("fp8_g%d", s.group)
+	case s.mode() != kernels.Affine:
+		format = s.mode().String()
 	}
 	for _, r := range s.prefill {
 		format += fmt.Sprintf("_prefill_%d_to_%d", r.From, r.To)
@@ -97,6 +102,25 @@ func Cases() []kernels.Case {
 			group: 32, dtype: kernels.U8},
 		{m: 3, k: 128, n: []int{33}, experts: 8, choices: 2, perPair: true, bits: 8, group: 32,
 			dtype: kernels.U8},
+		// NVFP4 in the same ways.
+		{m: 1, k: 512, n: []int{35}, bits: 4, group: 16, dtype: kernels.E4M3},
+		{m: 7, k: 160, n: []int{19, 3}, bits: 4, group: 16, dtype: kernels.E4M3},
+		{m: 37, k: 96, n: []int{70}, prefill: Prefill{{2, 36}}, bits: 4, group: 16,
+			dtype: kernels.E4M3},
+		{m: 33, k: 64, n: []int{40, 8}, experts: 8, choices: 2, prefill: Prefill{{3, 33}}, bits: 4,
+			group: 16, dtype: kernels.E4M3},
+		{m: 3, k: 128, n: []int{33}, experts: 8, choices: 2, perPair: true, bits: 4, group: 16,
+			dtype: kernels.E4M3},
+		// FP8 with a scale per 128 elements, also where the last group is shorter, or per row.
+		{m: 1, k: 512, n: []int{35}, bits: 8, group: 128, dtype: kernels.E4M3},
+		{m: 7, k: 160, n: []int{19, 3}, bits: 8, group: 128, dtype: kernels.E4M3},
+		{m: 5, k: 160, n: []int{19, 3}, bits: 8, group: 160, dtype: kernels.E4M3},
+		{m: 37, k: 224, n: []int{70}, prefill: Prefill{{2, 36}}, bits: 8, group: 128,
+			dtype: kernels.E4M3},
+		{m: 33, k: 64, n: []int{40, 8}, experts: 8, choices: 2, prefill: Prefill{{3, 33}}, bits: 8,
+			group: 128, dtype: kernels.E4M3},
+		{m: 3, k: 192, n: []int{33}, experts: 8, choices: 2, perPair: true, bits: 8, group: 128,
+			dtype: kernels.E4M3},
 	}
 	for i, bits := range []int{2, 3, 4, 5, 6, 8} {
 		for j, group := range []int{32, 64, 128} {
@@ -212,6 +236,15 @@ func LargeCases() []kernels.Case {
 		shapes = append(shapes, shape{m: 512, k: 1024, n: []int{2048}, bits: bits, group: 32,
 			dtype: kernels.U8})
 	}
+	for _, s := range []shape{{bits: 4, group: 16}, {bits: 8, group: 128}} { // NVFP4 and FP8
+		s.k, s.dtype = 1024, kernels.E4M3
+		for _, m := range []int{1, 4, 512} {
+			if s.m, s.n = m, []int{151936}; m == 512 {
+				s.n = []int{2048}
+			}
+			shapes = append(shapes, s)
+		}
+	}
 	return list(shapes)
 }
 
@@ -227,7 +260,7 @@ func list(shapes []shape) []kernels.Case {
 				return s.build(d, r)
 			},
 		}
-		if s.bits > 0 && kernels.ModeOf(s.bits, s.dtype) != kernels.MXFP8 {
+		if s.bits > 0 && s.mode() < kernels.MXFP8 {
 			c.AbsTol = 0.04
 			c.Why = "the maximum of 64 normal activations is about 2.4, so a step is 0.019 and " +
 				"the standard deviation of an error 0.0055; an output of about 1 has an error " +
@@ -242,8 +275,12 @@ func list(shapes []shape) []kernels.Case {
 		if s.bits > 0 {
 			bytes = int64(n) * int64(s.k*s.bits/8+s.k/s.group*4)
 		}
-		if s.dtype == kernels.U8 {
-			bytes = int64(n) * int64(s.k*s.bits/8+s.k/32)
+		switch {
+		case s.bits == 0:
+		case s.mode() == kernels.FP8:
+			bytes = int64(n) * int64(s.k+4*((s.k+s.group-1)/s.group))
+		case s.mode() != kernels.Affine:
+			bytes = int64(n) * int64(s.k*s.bits/8+s.k/s.group)
 		}
 		if s.experts > 0 {
 			rows *= s.choices

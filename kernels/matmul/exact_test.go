@@ -34,6 +34,10 @@ func formats(d kernels.Device, r *rand.Rand, experts, n int) []*kernels.Weight {
 	add(4, 32, 32*8, kernels.U8)
 	add(8, 32, 32*23, kernels.U8) // MXFP8
 	add(8, 32, 32*8, kernels.U8)
+	add(4, 16, 32*23, kernels.E4M3) // NVFP4
+	add(4, 16, 32*8, kernels.E4M3)
+	add(8, 128, 32*23, kernels.E4M3) // FP8
+	add(8, 32*9, 32*9, kernels.E4M3)
 	add(0, 0, 1, kernels.F32)
 	add(0, 0, 133, kernels.F32)
 	add(0, 0, 255, kernels.F16)
@@ -215,20 +219,54 @@ func TestExtremeMXFP4(t *testing.T) {
 	}
 }
 
-// everyCode returns an MXFP8 weight with every code, and the same elements in float32. Scales begin
-// at first, so elements are small and large numbers. Row nanRow has NaN.
-func everyCode(d kernels.Device, first int) (w, plain *kernels.Weight) {
+// floatModes are the modes whose elements are multiplied as floats.
+var floatModes = []kernels.Mode{kernels.MXFP8, kernels.NVFP4, kernels.FP8}
+
+// everyCode returns a weight in one of floatModes with every code and, in NVFP4, every scale, and
+// the same elements in float32. Its factors begin at 2^(first-127), so elements are small and large
+// numbers. Row nanRow has NaN.
+func everyCode(d kernels.Device, mode kernels.Mode, first int) (w, plain *kernels.Weight) {
 	const n, k = 11, 32 * 23
-	w = kernels.RandomWeight(d, rand.New(rand.NewPCG(1, 1)), 1, n, k, 8, 32, kernels.U8, 1)
+	dtype, group := kernels.E4M3, 128 // the last of 128 is shorter
+	if mode.Group() > 0 {
+		group = mode.Group()
+	}
+	if mode == kernels.MXFP8 {
+		dtype = kernels.U8
+	}
+	w = kernels.RandomWeight(d, rand.New(rand.NewPCG(1, 1)), 1, n, k, mode.Bits(), group, dtype, 1)
 	plain = &kernels.Weight{Experts: 1, N: n, K: k, Data: kernels.NewTensor(d, kernels.F32, n, k)}
-	for row := range n {
-		for i, b := 0, w.Data.RowRange(row, row+1).Bytes(); i < k; i++ {
-			if b[i] = uint8(i + row); b[i]&0x7f == 0x7f && row != nanRow {
+	fill := func(b []byte, row, first int) {
+		for i := range b {
+			if b[i] = uint8(i + first); b[i]&0x7f == 0x7f && row != nanRow {
 				b[i] = 0
 			}
 		}
-		for i, b := 0, w.Scales.RowRange(row, row+1).Bytes(); i < len(b); i++ {
-			b[i] = uint8(first + 18*row + i)
+	}
+	factor := func(exponent int) float32 { return float32(math.Ldexp(1.37, first-127+exponent)) }
+	for row := range n {
+		scales := w.Scales.RowRange(row, row+1)
+		switch mode {
+		case kernels.MXFP8:
+			fill(w.Data.RowRange(row, row+1).Bytes(), row, row)
+			for i, b := 0, scales.Bytes(); i < len(b); i++ {
+				b[i] = uint8(first + 18*row + i)
+			}
+		case kernels.FP8:
+			fill(w.Data.RowRange(row, row+1).Bytes(), row, row)
+			for i := range scales.Float32s() {
+				scales.Float32s()[i] = factor(18*row + i)
+			}
+		case kernels.NVFP4:
+			for i, b := 0, w.Data.RowRange(row, row+1).Bytes(); i < len(b); i++ {
+				b[i] = uint8(i + row)
+			}
+			fill(scales.Bytes(), row, 46*row)
+			scales.Bytes()[0] = 0x08 // 2^-6, the smallest that is not subnormal
+			if row == nanRow {
+				scales.Bytes()[7] = 0xff
+			}
+			w.Biases.Row(row)[0] = factor(9 + 18*row)
 		}
 		w.DequantizeRow(plain.Data.Row(row), row)
 	}
@@ -249,21 +287,23 @@ func sameProducts(t *testing.T, what string, n int, got, want []byte) {
 	}
 }
 
-// TestMXFP8EqualsPlain checks that a product with MXFP8 has the bits of a product with the same
-// elements in float32, for few rows and for many.
-func TestMXFP8EqualsPlain(t *testing.T) {
+// TestFloatModesEqualPlain checks that a product with MXFP8, NVFP4 or FP8 has the bits of a product
+// with the same elements in float32, for few rows and for many.
+func TestFloatModesEqualPlain(t *testing.T) {
 	base := kernels.NewReference()
 	defer base.Close()
-	w, plain := everyCode(base, 0) // some elements are subnormal
-	x := kernels.RandomTensor(base, rand.New(rand.NewPCG(2, 2)), 21, w.K, 1)
-	for _, isa := range cpu.Available() {
-		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1})
-		for _, rows := range []int{1, 2, 3, 4, 5, 21} {
-			some := x.RowRange(0, rows)
-			sameProducts(t, fmt.Sprintf("%s, %d rows", isa, rows), w.N, product(d, w, some),
-				product(d, plain, some))
+	for _, mode := range floatModes {
+		w, plain := everyCode(base, mode, 0) // some elements are subnormal
+		x := kernels.RandomTensor(base, rand.New(rand.NewPCG(2, 2)), 21, w.K, 1)
+		for _, isa := range cpu.Available() {
+			d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1})
+			for _, rows := range []int{1, 2, 3, 4, 5, 21} {
+				some := x.RowRange(0, rows)
+				sameProducts(t, fmt.Sprintf("%s, %s, %d rows", mode, isa, rows), w.N,
+					product(d, w, some), product(d, plain, some))
+			}
+			d.Close()
 		}
-		d.Close()
 	}
 }
 

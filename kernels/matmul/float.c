@@ -1,11 +1,13 @@
 // Multiplies weights of any format with float32 activations. Lane i of sixteen adds up elements i,
 // i+16, ... of a row by fused multiply-adds, and an output is the sum of the lanes. A quantized
-// element first becomes a float32: by one fma, code*scale + bias, or for MXFP4 and MXFP8 by exact
-// products.
+// element first becomes a float32: by one fma, code*scale + bias, or in other modes by products,
+// which are exact for MXFP4 and MXFP8.
 #ifdef ISA
 #include "../common/affine.h"
 #include "../common/mxfp4.h"
 #include "../common/mxfp8.h"
+#include "../common/nvfp4.h"
+#include "../common/fp8.h"
 #include "policy.h"
 
 #define NR FLOAT_WEIGHT_ROWS
@@ -84,7 +86,7 @@ SIMD void KERNEL(add_vectors)(const KERNEL(operands) * t, f32x16 (*acc)[MR], con
         int g = ((int)(at / 16) + i) >> shift & 15;
         f32x16 w[NR];
         EACH_N
-        w[n] = mode == MODE_MXFP4
+        w[n] = mode != MODE_AFFINE
                    ? v_mul(c_e2m1_float(c_e2m1(c[n]), i), v_set1(scale[n][g]))
                    : v_fma(c_float(c[n], i), v_set1(scale[n][g]), v_set1(bias[n][g]));
         EACH_M
@@ -103,12 +105,16 @@ SIMD void KERNEL(packed_tile)(const KERNEL(operands) * t, int mr, int mode, int 
     acc[n][m] = v_zero();
     float scale[NR][16], bias[NR][16]; // of sixteen groups
     codes64 c[NR];
-    int shift = t->group == 32 ? 1 : t->group == 64 ? 2 : 3;
+    int shift = t->group == 16 ? 0 : t->group == 32 ? 1 : t->group == 64 ? 2 : 3;
     int64_t groups = t->k / t->group;
     for (int64_t at = 0; at < t->k;) {
         if (mode == MODE_MXFP4) {
             EACH_N
             v_store(scale[n], v_load_e8m0(t->scales[n], at / 32, groups));
+        } else if (mode == MODE_NVFP4) {
+            EACH_N
+            v_store(scale[n], v_load_e4m3_scales(t->scales[n], at / 16, groups,
+                                                 *(const float *)t->biases[n]));
         } else EACH_N
         {
             v_store(scale[n], v_load_param(t->scales[n], t->dtype, at / t->group, groups));
@@ -159,6 +165,35 @@ SIMD void KERNEL(mxfp8_tile)(const KERNEL(operands) * t, int mr) {
     KERNEL(store_sums)(t, mr, acc);
 }
 
+SIMD void KERNEL(fp8_tile)(const KERNEL(operands) * t, int mr) {
+    f32x16 acc[NR][MR], w[NR], scale[NR];
+    EACH_N
+    EACH_M
+    acc[n][m] = v_zero();
+    int64_t g = 0;
+    for (int64_t at = 0; at < t->k; g++) {
+        EACH_N // v_load_e4m3 doubles values
+        scale[n] = v_set1(((const float *)t->scales[n])[g] * 0.5f);
+        const int64_t end = t->k - at < t->group ? t->k : at + t->group;
+        for (; at < end; at += 32) {
+            if (at % 64 == 0) EACH_N
+            __builtin_prefetch(t->w[n] + at + AHEAD);
+#pragma GCC unroll 2
+            for (int i = 0; i < 32; i += 16) {
+                EACH_N
+                w[n] = v_mul(v_load_e4m3(t->w[n] + at + i), scale[n]);
+                EACH_M
+                {
+                    f32x16 x = v_load(t->x[m] + at + i);
+                    EACH_N
+                    acc[n][m] = v_fma(w[n], x, acc[n][m]);
+                }
+            }
+        }
+    }
+    KERNEL(store_sums)(t, mr, acc);
+}
+
 typedef void KERNEL(tile_function)(const KERNEL(operands) * t);
 
 #define PLAIN(mr, dtype) \
@@ -177,11 +212,17 @@ typedef void KERNEL(tile_function)(const KERNEL(operands) * t);
     static void KERNEL(mxfp8_##mr##_##bits)(const KERNEL(operands) * t) { \
         KERNEL(mxfp8_tile)(t, mr); \
     }
+#define NVFP4(mr, bits) \
+    static void KERNEL(nvfp4_##mr##_##bits)(const KERNEL(operands) * t) { \
+        KERNEL(packed_tile)(t, mr, MODE_NVFP4, bits); \
+    }
+#define FP8(mr, bits) \
+    static void KERNEL(fp8_##mr##_##bits)(const KERNEL(operands) * t) { KERNEL(fp8_tile)(t, mr); }
 #define TILES(mr) \
     PLAIN(mr, 0) \
     PLAIN(mr, 1) \
     PLAIN(mr, 2) AFFINE(mr, 2) AFFINE(mr, 3) AFFINE(mr, 4) AFFINE(mr, 5) AFFINE(mr, 6) \
-        AFFINE(mr, 8) MXFP4(mr, 4) MXFP8(mr, 8)
+        AFFINE(mr, 8) MXFP4(mr, 4) MXFP8(mr, 8) NVFP4(mr, 4) FP8(mr, 8)
 TILES(1)
 TILES(2)
 #if MR == 4
@@ -201,12 +242,13 @@ static void KERNEL(float_tiles)(const matmul_weight *w, int64_t n, const float *
     static KERNEL(tile_function) *const affine[9][3] = {
         [2] = TABLE(affine, 2), [3] = TABLE(affine, 3), [4] = TABLE(affine, 4),
         [5] = TABLE(affine, 5), [6] = TABLE(affine, 6), [8] = TABLE(affine, 8)};
-    static KERNEL(tile_function) *const mxfp4[3] = TABLE(mxfp4, 4);
-    static KERNEL(tile_function) *const mxfp8[3] = TABLE(mxfp8, 8);
-    KERNEL(tile_function) *const *tiles = w->bits == 0            ? plain[w->dtype]
-                                          : w->mode == MODE_MXFP4 ? mxfp4
-                                          : w->mode == MODE_MXFP8 ? mxfp8
-                                                                  : affine[w->bits];
+    static KERNEL(tile_function) *const modes[][3] = {[MODE_MXFP4] = TABLE(mxfp4, 4),
+                                                      [MODE_MXFP8] = TABLE(mxfp8, 8),
+                                                      [MODE_NVFP4] = TABLE(nvfp4, 4),
+                                                      [MODE_FP8] = TABLE(fp8, 8)};
+    KERNEL(tile_function) *const *tiles = w->bits == 0              ? plain[w->dtype]
+                                          : w->mode != MODE_AFFINE ? modes[w->mode]
+                                                                   : affine[w->bits];
     KERNEL(operands) t = {.k = w->k, .group = w->group, .dtype = w->dtype};
     for (int64_t m = 0; m < r->count; m += MR) {
         int rows = r->count - m < MR ? (int)(r->count - m) : MR;
@@ -229,6 +271,20 @@ static void KERNEL(float_tiles)(const matmul_weight *w, int64_t n, const float *
     }
 }
 
+// Dequantizes the first row of the weight to out.
+static void KERNEL(unpack_row)(const matmul_weight *w, float *out) {
+    switch (w->mode) {
+    case MODE_MXFP4: mxfp4_row(w->data, w->scales, w->k, out); break;
+    case MODE_MXFP8: mxfp8_row(w->data, w->scales, w->k, out); break;
+    case MODE_NVFP4:
+        nvfp4_row(w->data, w->scales, *(const float *)w->biases, w->k, out);
+        break;
+    case MODE_FP8: fp8_row(w->data, (const float *)w->scales, w->group, w->k, out); break;
+    default:
+        affine_row(w->data, w->scales, w->biases, w->dtype, w->bits, w->group, w->k, out);
+    }
+}
+
 static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to, const float *x,
                                ptrdiff_t x_stride, const matmul_rows *r, const matmul_tile *tile) {
     matmul_weight part = matmul_weight_from(w, from);
@@ -242,13 +298,7 @@ static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to,
         float *unpacked = tile->memory;
         for (int64_t i = 0; i < rows; i++) {
             part = matmul_weight_from(w, n + i);
-            if (w->mode == MODE_MXFP4)
-                mxfp4_row(part.data, part.scales, w->k, unpacked + i * padded);
-            else if (w->mode == MODE_MXFP8)
-                mxfp8_row(part.data, part.scales, w->k, unpacked + i * padded);
-            else
-                affine_row(part.data, part.scales, part.biases, w->dtype, w->bits, w->group, w->k,
-                           unpacked + i * padded);
+            KERNEL(unpack_row)(&part, unpacked + i * padded);
         }
         part.data = (const uint8_t *)unpacked;
         part.data_stride = 4 * padded;
@@ -266,6 +316,8 @@ static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to,
 #undef AFFINE
 #undef MXFP4
 #undef MXFP8
+#undef NVFP4
+#undef FP8
 #undef E2M1_OFFSET
 #undef TILES
 #undef TABLE

@@ -21,7 +21,7 @@ type gateParams struct{ Cols, GateStride, OutStride uint32 }
 func (o *GateUp) Metal(c *gpu.Context) {
 	g, u := o.Gate, o.Up
 	if len(o.Prefill) > 0 || g.Bits != u.Bits || g.Group != u.Group ||
-		g.Data.DType != u.Data.DType || g.Scales.DType != u.Scales.DType {
+		g.Mode != u.Mode || g.Data.DType != u.Data.DType || g.Scales.DType != u.Scales.DType {
 		o.products().(gpu.Op).Metal(c)
 		gateKernel.Dispatch(c, gateParams{uint32(o.Out.Cols), uint32(o.Temp.Stride),
 			uint32(o.Out.Stride)},

@@ -152,19 +152,18 @@ kernel void linear(
     }
 #if BITS > 0
     Codes<BITS> codes[NR];
-    float scale[NR];
-    float bias[NR];
+    Params params[NR];
     for (int r = 0; r < NR; r++) {
-      const uint g = unit / p.units_per_group;
       if (GATED && r == 1) {
         codes[r] = load_codes<BITS>(up_data + row[r] * p.up_data_stride + unit * BITS, ALIGNED);
-        scale[r] =
-            load_scale(up_scales, DTYPE, p.up_scales_first + row[r] * p.up_scales_stride + g);
-        bias[r] = load_bias(up_biases, DTYPE, p.up_biases_first + row[r] * p.up_biases_stride + g);
+        params[r] = load_params<BITS>(up_scales, p.up_scales_first + row[r] * p.up_scales_stride,
+                                      up_biases, p.up_biases_first + row[r] * p.up_biases_stride,
+                                      unit, p.units_per_group, DTYPE);
       } else {
         codes[r] = load_codes<BITS>(data + row[r] * p.data_stride + unit * BITS, ALIGNED);
-        scale[r] = load_scale(scales, DTYPE, p.scales_first + row[r] * p.scales_stride + g);
-        bias[r] = load_bias(biases, DTYPE, p.biases_first + row[r] * p.biases_stride + g);
+        params[r] = load_params<BITS>(scales, p.scales_first + row[r] * p.scales_stride, biases,
+                                      p.biases_first + row[r] * p.biases_stride, unit,
+                                      p.units_per_group, DTYPE);
       }
     }
 #endif
@@ -174,7 +173,7 @@ kernel void linear(
       Eight w[NR];
       for (int r = 0; r < NR; r++) {
 #if BITS > 0
-        w[r] = decode_eight<BITS>(codes[r], part, scale[r], bias[r], DTYPE);
+        w[r] = decode_eight<BITS>(codes[r], part, params[r], DTYPE);
 #else
         const bool up = GATED && r == 1;
         const ulong place = up ? p.up_data_first + row[r] * p.up_data_stride

@@ -161,19 +161,22 @@ func moved(d kernels.Device, x kernels.Tensor) kernels.Tensor {
 	return wide
 }
 
-// TestMetalMXFP8EqualsPlain checks that a product with MXFP8 has the bits of a product with the
-// same elements in float32, in decoding and in prefill.
-func TestMetalMXFP8EqualsPlain(t *testing.T) {
+// TestMetalFloatModesEqualPlain checks that a product with MXFP8, NVFP4 or FP8 has the bits of a
+// product with the same elements in float32, in decoding and in prefill.
+func TestMetalFloatModesEqualPlain(t *testing.T) {
 	d := kerneltest.Metal(t)
-	w, plain := everyCode(d, 20) // no element is subnormal
-	x := kernels.RandomTensor(d, rand.New(rand.NewPCG(2, 2)), 5, w.K, 1)
-	for _, prefill := range []Prefill{nil, {{0, 5}}} {
-		got, want := kernels.NewTensor(d, kernels.F32, 5, w.N),
-			kernels.NewTensor(d, kernels.F32, 5, w.N)
-		d.Run(&Linear{X: x, Parts: []Part{{W: w, Out: got}}, Prefill: prefill})
-		d.Run(&Linear{X: x, Parts: []Part{{W: plain, Out: want}}, Prefill: prefill})
-		sync(t, d)
-		sameProducts(t, fmt.Sprintf("prefill %v", prefill), w.N, got.Bytes(), want.Bytes())
+	for _, mode := range floatModes {
+		w, plain := everyCode(d, mode, 20) // no element is subnormal
+		x := kernels.RandomTensor(d, rand.New(rand.NewPCG(2, 2)), 5, w.K, 1)
+		for _, prefill := range []Prefill{nil, {{0, 5}}} {
+			got, want := kernels.NewTensor(d, kernels.F32, 5, w.N),
+				kernels.NewTensor(d, kernels.F32, 5, w.N)
+			d.Run(&Linear{X: x, Parts: []Part{{W: w, Out: got}}, Prefill: prefill})
+			d.Run(&Linear{X: x, Parts: []Part{{W: plain, Out: want}}, Prefill: prefill})
+			sync(t, d)
+			sameProducts(t, fmt.Sprintf("%s, prefill %v", mode, prefill), w.N, got.Bytes(),
+				want.Bytes())
+		}
 	}
 }
 

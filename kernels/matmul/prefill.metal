@@ -104,15 +104,15 @@ kernel void prefill(
 #if BITS > 0
     const uint unit = k / UNIT;
     const Codes<BITS> codes = load_codes<BITS>(data + row * p.data_stride + unit * BITS, ALIGNED);
-    const uint g = unit / p.units_per_group;
-    const float scale = load_scale(scales, DTYPE, p.scales_first + row * p.scales_stride + g);
-    const float bias = load_bias(biases, DTYPE, p.biases_first + row * p.biases_stride + g);
+    const Params params = load_params<BITS>(
+        scales, p.scales_first + row * p.scales_stride, biases,
+        p.biases_first + row * p.biases_stride, unit, p.units_per_group, DTYPE);
 #endif
 #pragma clang loop unroll(full)
     for (int part = 0; part < 4; part++) {
       if (uint(part / 2) == w_half) {
 #if BITS > 0
-        v = decode_eight<BITS>(codes, part, scale, bias, DTYPE);
+        v = decode_eight<BITS>(codes, part, params, DTYPE);
 #else
         const uint at = k + 8 * part;
         v = load_eight((device const uchar*)data, DTYPE, p.data_first + row * p.data_stride + at,

@@ -23,6 +23,7 @@ class Mutant:
     text: str  # must be in the file once
     becomes: str
     portable: bool = False  # the fault is in Go code that only a build without cgo runs
+    packing: str = "float32"  # of weights.py
 
 
 MUTANTS = [
@@ -259,6 +260,8 @@ MUTANTS = [
            "\t\t\t\trow[j] = F(decay)*row[j] + F(dt)*F(x[i])*F(b[j])", portable=True),
     Mutant("dt has no bias", "nemotron_h", "kernels/recurrent/ssm.go",
            "x := float64(dt) + float64(o.DtBias.Row(0)[h])", "x := float64(dt)", portable=True),
+    Mutant("the scales of FP8 blocks are transposed", "qwen3", "engine/checkpoint/fp8.go",
+           "scale(row/block[0]*cols + i)", "scale(i*rows + row/block[0])", packing="fp8"),
 ]
 
 
@@ -285,15 +288,15 @@ def build(mutant, folder):
 
 
 def run(types, folder, compare):
-    """Builds each mutant of the given types and calls compare(type, program), which returns
-    "agrees", "differs" or, if the program computed nothing, "refuses". Returns the faults that
-    were not found."""
+    """Builds each mutant of the given types and calls compare(type, program, packing), which
+    returns "agrees", "differs" or, if the program computed nothing, "refuses". Returns the faults
+    that were not found."""
     mutants = [m for m in MUTANTS if m.type in types]
     sound = [Mutant("", name, "", "", "", portable=True)
              for name in sorted({m.type for m in mutants if m.portable})]
     missed = []
     for m in sound + mutants:
-        result = compare(m.type, build(m, folder))
+        result = compare(m.type, build(m, folder), m.packing)
         if not m.text:
             if result != "agrees":
                 missed.append(f"{m.type} without cgo {result}")

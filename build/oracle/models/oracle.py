@@ -114,9 +114,9 @@ def run(types, headroom, keep, verbose=False, packings=None, report=print):
 
 
 def compare_mutants(types, folder):
-    """Compares mutants of Headroom with mlx-lm, in float32. Each must differ."""
-    def compared(name, program):
-        failed = run([name], program, folder, packings=("float32",), report=lambda _: None)
+    """Compares mutants of Headroom with mlx-lm, in the packing of each. Each must differ."""
+    def compared(name, program, packing):
+        failed = run([name], program, folder, packings=(packing,), report=lambda _: None)
         if not failed:
             return "agrees"
         return "differs" if any(x != math.inf for x in failed.values()) else "refuses"

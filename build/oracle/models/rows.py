@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 # The packings of weights.py: float32 and bfloat16 are plain, affine has 4 bits, mxfp4 and mxfp8 are
 # MLX's. original is bfloat16 in the layout of Qwen3-VL's originals.
 USUAL = ("float32", "bfloat16", "affine", "mxfp4", "mxfp8")
+# nvfp4 is MLX's, and fp8 has scales of blocks, as originals have them: mlx-lm computes with the
+# values.
+FLOATS = (*USUAL, "nvfp4", "fp8")
 
 
 @dataclass

@@ -21,7 +21,7 @@ stays plain, as in mlx-lm.
 """
 
 from families import TYPES as FAMILIES
-from rows import NARROW, USUAL, WIDE, Row, sizes
+from rows import FLOATS, NARROW, USUAL, WIDE, Row, sizes
 
 GEMMA3 = sizes(
     num_hidden_layers=4, sliding_window_pattern=3, sliding_window=20, rms_norm_eps=1e-6,
@@ -204,7 +204,7 @@ TYPES = {
          "routed_scaling_factor": 16.0,
          "rope_scaling": {**YARN, "mscale": 0.7, "mscale_all_dim": 1.3}},
     ]),
-    "deepseek_v3": Row(LATENT, DEEPSEEK_V3_VARIANTS),
+    "deepseek_v3": Row(LATENT, DEEPSEEK_V3_VARIANTS, FLOATS),
     # mlx-lm has no window in this architecture, so that of the row is longer than the prompt. It
     # rounds sqrt(hidden_size) only if it computes in bfloat16, so hidden_size is a square.
     "gemma2": Row(
@@ -309,7 +309,7 @@ TYPES = {
         NARROW,
         {**WIDE, "hidden_size": 192, "rope_scaling": {"type": "linear", "factor": 4.0}},
     ]),
-    "qwen3": Row(sizes(), [NARROW, WIDE]),
+    "qwen3": Row(sizes(), [NARROW, WIDE], FLOATS),
     "qwen3_5": Row(QWEN3_5, QWEN3_5_VARIANTS, inside="qwen3_5_text"),
     "qwen3_5_moe": Row(QWEN3_5_MOE, QWEN3_5_VARIANTS, inside="qwen3_5_moe_text"),
     "qwen3_5_moe_text": Row(QWEN3_5_MOE, QWEN3_5_VARIANTS, mlx="qwen3_5_moe",
@@ -319,7 +319,7 @@ TYPES = {
     "qwen3_8_moe": Row(QWEN3_5_MOE, QWEN3_5_VARIANTS, inside="qwen3_8_moe_text",
                        mlx="qwen3_5_moe"),
     "qwen3_8_text": Row(QWEN3_5, QWEN3_5_VARIANTS, mlx="qwen3_5", strip="language_model."),
-    "qwen3_moe": Row(QWEN3_MOE, QWEN3_MOE_VARIANTS),
+    "qwen3_moe": Row(QWEN3_MOE, QWEN3_MOE_VARIANTS, FLOATS),
     "qwen3_next": Row(QWEN3_NEXT, [
         {"tie_word_embeddings": True},
         {"hidden_size": 128, "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 32,

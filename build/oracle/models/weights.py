@@ -95,7 +95,7 @@ def pack(model, config, row, packing):
     if packing == "float32":
         return model, config
     model.set_dtype(mx.bfloat16)
-    if packing in ("bfloat16", "original"):
+    if packing in ("bfloat16", "original", "fp8"):
         return model, config
     usual = getattr(model, "quant_predicate", None)
     hidden = config.get("text_config", config)["hidden_size"]
@@ -106,6 +106,8 @@ def pack(model, config, row, packing):
         return quantize_model(model, config, 32, 4, mode="mxfp4")
     if packing == "mxfp8":
         return quantize_model(model, config, 32, 8, mode="mxfp8")
+    if packing == "nvfp4":
+        return quantize_model(model, config, 16, 4, mode="nvfp4")
     if packing == "mxfp4_experts":
         def experts(path, module):
             if any(part in path.split(".") for part in row.experts):
@@ -135,6 +137,49 @@ def original(model, tensors):
     return {path: mx.contiguous(x) for path, x in new.items()}
 
 
+# The rows and columns of a block differ, so that the scales are in another order in the transpose.
+FP8_BLOCK = (48, 32)
+FP8_CONFIG = {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic",
+              "weight_block_size": list(FP8_BLOCK)}
+
+
+def block_fp8(w):
+    """Returns the codes of a matrix, the scales of its blocks, and its values."""
+    (n, k), (rows, cols) = w.shape, FP8_BLOCK
+    padded = mx.pad(w, ((0, -n % rows), (0, -k % cols)))
+    blocks = padded.reshape(padded.shape[0] // rows, rows, padded.shape[1] // cols, cols)
+    scales = mx.maximum(mx.abs(blocks).max(axis=(1, 3)) / 448, 1e-12)
+    each = mx.repeat(mx.repeat(scales, rows, 0), cols, 1)[:n, :k]
+    codes = mx.to_fp8(w / each)
+    return codes, scales, mx.from_fp8(codes, mx.float32) * each
+
+
+def fp8(model, tensors):
+    """Returns tensors with their matrices in FP8, experts apart. The model gets their values."""
+    new, values = {}, []
+    for path, x in tensors.items():
+        plain = ("embed_tokens.", "lm_head.", "mlp.gate.", "norm", "embed_q.", "unembed_out.")
+        if x.ndim < 2 or x.shape[-1] % 32 or any(part in path for part in plain):
+            new[path] = x
+            continue
+        stack = x.astype(mx.float32)
+        packed = [block_fp8(w) for w in (stack if x.ndim == 3 else stack[None])]
+        values.append((path, mx.stack([p[2] for p in packed]).reshape(x.shape)))
+        for e, (codes, scales, _) in enumerate(packed):
+            module = path.removesuffix("weight").replace("switch_mlp", f"experts.{e}")
+            new[module + "weight"], new[module + "weight_scale_inv"] = codes, scales
+    model.load_weights(values, strict=False)
+    return new
+
+
+def retype(file):
+    """Makes bytes in a safetensors file FP8, which MLX has no type for."""
+    data = file.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = data[8:8 + size].replace(b'"dtype":"U8"', b'"dtype":"F8_E4M3"')
+    file.write_bytes(len(header).to_bytes(8, "little") + header + data[8 + size:])
+
+
 def make(name, row, variant, packing, folder, seed):
     """Writes a checkpoint to a folder and returns the model, which computes in float32."""
     config = config_of(name, row, variant, mlx=True)
@@ -146,6 +191,8 @@ def make(name, row, variant, packing, folder, seed):
     tensors = {path.removeprefix(row.strip): x for path, x in tree_flatten(model.parameters())}
     if packing == "original":
         tensors = original(model, tensors)
+    if packing == "fp8":
+        tensors, config["quantization_config"] = fp8(model, tensors), FP8_CONFIG
     config["model_type"] = name
     if row.strip and "quantization" in config:
         config["quantization"] = {path.removeprefix(row.strip): x
@@ -153,6 +200,8 @@ def make(name, row, variant, packing, folder, seed):
         config.pop("quantization_config", None)
     folder.mkdir(parents=True)
     mx.save_safetensors(str(folder / "model.safetensors"), tensors, metadata={"format": "mlx"})
+    if packing == "fp8":
+        retype(folder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer()))
     model.set_dtype(mx.float32)

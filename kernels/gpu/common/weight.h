@@ -3,7 +3,8 @@
 // A unit of codes of B bits is exactly B words.
 //
 // A dtype is the kernels.DType of plain elements, or of scales and biases. DTYPE_E8M0 means MXFP4
-// or MXFP8, whose scales are bytes and which have no biases. Rows of plain elements may have any
+// or MXFP8, whose scales are bytes and which have no biases. DTYPE_E4M3 means NVFP4 for codes of 4
+// bits, and FP8 for codes of 8 bits (gpu.Weight.DType). Rows of plain elements may have any
 // length and begin at any element. `aligned` means that 16-byte loads are possible.
 #pragma once
 #include <metal_stdlib>
@@ -13,6 +14,7 @@ constant constexpr uint DTYPE_F32 = 0;
 constant constexpr uint DTYPE_F16 = 1;
 constant constexpr uint DTYPE_BF16 = 2;
 constant constexpr uint DTYPE_E8M0 = 6;
+constant constexpr uint DTYPE_E4M3 = 7;
 
 inline float bfloat_value(uint bits) { return as_type<float>(bits << 16); }
 
@@ -25,22 +27,6 @@ inline float load_element(device const uchar* p, uint dtype, ulong i) {
     return float(((device const half*)p)[i]);
   }
   return bfloat_value(((device const ushort*)p)[i]);
-}
-
-// Returns scale i of an array of dtype. An E8M0 scale is the exponent of a float, except that 0 is
-// 2^-127, a subnormal float with only the highest bit of the fraction.
-inline float load_scale(device const uchar* p, uint dtype, ulong i) {
-  if (dtype == DTYPE_E8M0) {
-    return as_type<float>(max(uint(p[i]) << 23, 1u << 22));
-  }
-  return load_element(p, dtype, i);
-}
-
-inline float load_bias(device const uchar* p, uint dtype, ulong i) {
-  if (dtype == DTYPE_E8M0) {
-    return 0.0f;
-  }
-  return load_element(p, dtype, i);
 }
 
 // Eight consecutive elements, as two vectors.
@@ -186,13 +172,50 @@ inline Eight decode_e4m3(uint lo, uint hi, float scale) {
   return e;
 }
 
+// What turns the codes of a unit into elements.
+struct Params {
+  float scale;   // of the unit, or of its first 16 elements in NVFP4
+  float bias;    // or the scale of the last 16 elements in NVFP4
+};
+
+// Loads the parameters of a unit of a row, whose scales and biases begin at the given elements.
+template <int B>
+inline Params load_params(device const uchar* scales, ulong scales_at, device const uchar* biases,
+                          ulong biases_at, uint unit, uint units_per_group, uint dtype) {
+  Params p;
+  p.bias = 0.0f;
+  const uint g = unit / units_per_group;
+  if (B == 4 && dtype == DTYPE_E4M3) {
+    device const uchar* two = scales + scales_at + 2 * unit;
+    const half2 values = e4m3_values(uint(two[0]) | uint(two[1]) << 16);
+    const float row_scale = ((device const float*)biases)[biases_at];
+    p.scale = float(values.x) * row_scale;
+    p.bias = float(values.y) * row_scale;
+  } else if (dtype == DTYPE_E4M3) {
+    p.scale = ((device const float*)scales)[scales_at + g];
+  } else if (dtype == DTYPE_E8M0) {
+    // The exponent of a float, except that 0 is 2^-127, a subnormal float with only the highest bit
+    // of the fraction.
+    p.scale = as_type<float>(max(uint(scales[scales_at + g]) << 23, 1u << 22));
+  } else {
+    p.scale = load_element(scales, dtype, scales_at + g);
+    p.bias = load_element(biases, dtype, biases_at + g);
+  }
+  return p;
+}
+
 // Decodes codes [8 part, 8 part + 8) of a unit: code * scale + bias, rounded once.
 template <int B>
-inline Eight decode_eight(Codes<B> c, int part, float scale, float bias, uint dtype) {
+inline Eight decode_eight(Codes<B> c, int part, Params p, uint dtype) {
+  const float scale = p.scale;
+  const float bias = p.bias;
   if (B == 4 && dtype == DTYPE_E8M0) {
     return decode_e2m1(c.words[part * B / 4], scale);
   }
-  if (B == 8 && dtype == DTYPE_E8M0) {   // B / 8: for other B the index must exist too
+  if (B == 4 && dtype == DTYPE_E4M3) {
+    return decode_e2m1(c.words[part * B / 4], part < 2 ? scale : bias);
+  }
+  if (B == 8 && dtype >= DTYPE_E8M0) {   // B / 8: for other B the index must exist too
     return decode_e4m3(c.words[part * B / 4], c.words[part * B / 4 + B / 8], scale);
   }
   Eight e;
