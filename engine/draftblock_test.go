@@ -17,14 +17,21 @@ import (
 	"headroom/engine/safetensors"
 )
 
-// splitDemo writes the demo model without its block to a folder, and the block to another one, as
-// mlx-vlm does (engine/models/testdata/mtp.py). change may change the config of the block.
+// splitDemo is splitModel of the demo model.
 func splitDemo(t *testing.T, change func(config map[string]any)) (model, block engine.Source) {
 	t.Helper()
 	files, err := fs.Sub(demo.Files, "model")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return splitModel(t, files, change)
+}
+
+// splitModel writes a model without its block to a folder, and the block to another one, as mlx-vlm
+// does (engine/models/testdata/mtp.py). change may change the config of the block.
+func splitModel(t *testing.T, files fs.FS, change func(config map[string]any)) (model,
+	block engine.Source) {
+	t.Helper()
 	model, block = engine.Source{Dir: t.TempDir()}, engine.Source{Dir: t.TempDir()}
 	if err := os.CopyFS(model.Dir, files); err != nil {
 		t.Fatal(err)
