@@ -256,10 +256,12 @@ func TestAsyncCrowd(t *testing.T) {
 			})
 		})
 	}
-	t.Run("its own drafts", func(t *testing.T) {
-		testAsyncCrowd(t, mtpSource(t, "qwen3_5_text"), enough,
-			func(e *engine.Engine, _ [][]int32) { e.DraftDepth(3) })
-	})
+	for _, model := range []string{"qwen3_5_text", "deepseek_v3"} {
+		t.Run(model+"'s own drafts", func(t *testing.T) {
+			testAsyncCrowd(t, ownBlock(model)(t), enough,
+				func(e *engine.Engine, _ [][]int32) { e.DraftDepth(3) })
+		})
+	}
 }
 
 // testAsyncCrowd adds the memory to the options, and calls prepare with the engine and with prompts

@@ -110,6 +110,8 @@ func TestDraftLives(t *testing.T) {
 		{"demo", demoSource(t), engine.Options{StateFormat: "int8"}},
 		{"demo's own drafts", demoSource(t), engine.Options{}},
 		{"qwen3_5's own drafts", mtpSource(t, "qwen3_5_text"), engine.Options{KVStartTokens: 64}},
+		{"latents' own drafts", ownBlock("deepseek_v3")(t), engine.Options{KVStartTokens: 64}},
+		{"Mamba-2's own drafts", ownBlock("nemotron_h")(t), engine.Options{StateFormat: "int8"}},
 		{"a draft model, own drafts", tinySource(t, "qwen3"),
 			engine.Options{DraftModel: &engine.DraftModel{Source: tinySource(t, "qwen3")}}},
 		{"a recurrent draft model, own drafts", tinySource(t, "qwen3_5_text"),
@@ -251,18 +253,20 @@ func TestDraftsOnDisk(t *testing.T) {
 		})
 	}
 	// The block's own keys, values and hidden states are in the files too.
-	t.Run("its own drafts", func(t *testing.T) {
-		src, d := mtpSource(t, "qwen3_5_text"), &drafter{}
-		none := func(e *engine.Engine) {
-			e.AlwaysDraft(func([]int32) []int32 { return nil })
-		}
-		want := storedTalks(t, src, d, engine.SpeculateAuto, none)
-		got := storedTalks(t, src, d, engine.SpeculateAuto,
-			func(e *engine.Engine) { e.DraftDepth(4) })
-		if len(want) == 0 || !maps.Equal(got, want) {
-			t.Errorf("files %v, expected %v", got, want)
-		}
-	})
+	for _, name := range []string{"qwen3_5_text", "deepseek_v3"} {
+		t.Run(name+"'s own drafts", func(t *testing.T) {
+			src, d := ownBlock(name)(t), &drafter{}
+			none := func(e *engine.Engine) {
+				e.AlwaysDraft(func([]int32) []int32 { return nil })
+			}
+			want := storedTalks(t, src, d, engine.SpeculateAuto, none)
+			got := storedTalks(t, src, d, engine.SpeculateAuto,
+				func(e *engine.Engine) { e.DraftDepth(4) })
+			if len(want) == 0 || !maps.Equal(got, want) {
+				t.Errorf("files %v, expected %v", got, want)
+			}
+		})
+	}
 }
 
 // storedTalks returns the hashes of the files that three conversations leave in a new block store.

@@ -131,7 +131,7 @@ func TestDraftModelGoesBack(t *testing.T) {
 			src := tinySource(t, name)
 			o := engine.Options{MaxSequences: 2, ContextTokens: 1024}
 			plain, depth := openModel(t, src, o), 0
-			o.Draft = func(tokens []int32) *engine.Drafts {
+			o.Draft = func(tokens []int32, _ bool) *engine.Drafts {
 				if rests(len(tokens)) {
 					return &engine.Drafts{}
 				}

@@ -30,6 +30,7 @@ var scenarioModels = []struct {
 	{"qwen3_5_text", func(t *testing.T) engine.Source { return mtpSource(t, "qwen3_5_text") }, nil,
 		engine.Options{}},
 	{"qwen3", tiny("qwen3"), tiny("qwen3_5_text"), engine.Options{KVBits: "(8, 4)"}},
+	{"glm4_moe", ownBlock("glm4_moe"), nil, engine.Options{KVFormat: "f16"}},
 	{"demo", func(t *testing.T) engine.Source { return demoSource(t) },
 		func(t *testing.T) engine.Source { return demoSource(t) },
 		engine.Options{StateFormat: "int8"}},
@@ -65,7 +66,7 @@ type mixedDrafts struct {
 }
 
 // propose is engine.Options.Draft.
-func (d *mixedDrafts) propose(tokens []int32) *engine.Drafts {
+func (d *mixedDrafts) propose(tokens []int32, _ bool) *engine.Drafts {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	depth, way := 1+d.r.IntN(draft.MaxTokens), d.r.IntN(len(d.draws))
@@ -86,7 +87,7 @@ func (d *mixedDrafts) propose(tokens []int32) *engine.Drafts {
 	return &engine.Drafts{Tokens: d.known.propose(tokens)}
 }
 
-// TestDraftScenario has 2,000 requests with HEADROOM_LONG, 400 for each of the models.
+// TestDraftScenario has 2,400 requests with HEADROOM_LONG, 400 for each of the models.
 func TestDraftScenario(t *testing.T) {
 	models, requests := 2, 60
 	switch {

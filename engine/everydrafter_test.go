@@ -42,6 +42,12 @@ var aheadModels = []aheadModel{
 	{"gated delta rule, own block",
 		func(t *testing.T) engine.Source { return mtpSource(t, "qwen3_5_text") }, true,
 		engine.Options{}},
+	{"latents, own block", ownBlock("deepseek_v3"), true, engine.Options{}},
+	{"quantized latents, own block", ownBlock("glm4_moe_lite"), true,
+		engine.Options{KVBits: "(8, 4)"}},
+	{"experts, own block", ownBlock("glm4_moe"), true, engine.Options{KVBits: "(8, 4)"}},
+	{"biases, own block", ownBlock("mimo"), true, engine.Options{KVFormat: "f16"}},
+	{"Mamba-2, own block", ownBlock("nemotron_h"), true, engine.Options{}},
 	{"gated delta rule, experts", tiny("qwen3_next"), false, engine.Options{StateFormat: "bf16"}},
 	{"Mamba-2", tiny("granitemoehybrid"), false, engine.Options{StateFormat: "int8"}},
 	{"short convolution", tiny("lfm2"), false, engine.Options{KVBits: "(8, 4)"}},
@@ -130,7 +136,7 @@ type proposer struct {
 }
 
 // propose is engine.Options.Draft.
-func (p *proposer) propose(tokens []int32) *engine.Drafts {
+func (p *proposer) propose(tokens []int32, _ bool) *engine.Drafts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -298,7 +304,8 @@ func TestMetalEveryDrafter(t *testing.T) {
 	long := os.Getenv("HEADROOM_LONG") != ""
 	onMetalDevices(t, func(t *testing.T, device string) {
 		a := aheadTest{device: device, prompts: 1, depths: []int{4}, part: func(i int) bool {
-			return slices.Contains([]string{"windows", "rings", "gated delta rule, experts"},
+			return slices.Contains([]string{"windows", "rings", "gated delta rule, experts",
+				"latents, own block", "experts, own block"},
 				aheadModels[i].name)
 		}}
 		switch {

@@ -30,6 +30,7 @@ func testMetalDrafts(t *testing.T, device string) {
 		{"granitemoehybrid", tinySource(t, "granitemoehybrid"), false, false, false, 40},
 		{"deepseek_v3", tinySource(t, "deepseek_v3"), false, false, false, 40},
 		{"qwen3_5_text", mtpSource(t, "qwen3_5_text"), true, false, false, 50},
+		{"glm4_moe_lite", ownBlock("glm4_moe_lite")(t), true, false, false, 50},
 		{"qwen3_5_text with a draft model", tinySource(t, "qwen3_5_text"), true, true, false, 50},
 		{"qwen3_5_text with a drafter", tinySource(t, "qwen3_5_text"), true, false, true, 50}} {
 		o := engine.Options{ContextTokens: 256, MaxSequences: 3, ChunkTokens: 64, KeptStates: 4,

@@ -99,6 +99,40 @@ func mtpSource(t *testing.T, name string) engine.Source {
 	return engine.Source{Dir: dir}
 }
 
+// ownBlock returns a function that returns a tiny model with a random block that drafts. It is in a
+// file beside the model, except that all weights of Qwen's models are random.
+func ownBlock(name string) func(t *testing.T) engine.Source {
+	return func(t *testing.T) engine.Source {
+		t.Helper()
+		if strings.HasPrefix(name, "qwen3") {
+			return mtpSource(t, name)
+		}
+		tiny := name
+		if name == "mimo" { // which has the model of another type
+			tiny = "qwen2"
+		}
+		src := tinySource(t, tiny)
+		file := filepath.Join(src.Dir, "config.json")
+		config, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(file, bytes.Replace(config, []byte(`"model_type": "`+tiny),
+				[]byte(`"model_type": "`+name), 1), 0o600)
+		}
+		var block []byte
+		if err == nil {
+			block, err = os.ReadFile(filepath.Join("models", "testdata", "mtp", name,
+				"model.safetensors"))
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(src.Dir, "mtp.safetensors"), block, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return src
+	}
+}
+
 // TestMTPOfRandomModels uses the other architectures that have such a block. Their drafts are
 // mostly wrong.
 func TestMTPOfRandomModels(t *testing.T) {
@@ -106,19 +140,92 @@ func TestMTPOfRandomModels(t *testing.T) {
 	for i := range 4 {
 		prompts = append(prompts, someIDs(i, 20+30*i))
 	}
-	names := []string{"qwen3_5_text", "qwen3_next"}
+	names := []string{"qwen3_5_text", "qwen3_next", "deepseek_v3", "ernie4_5_moe", "glm4_moe",
+		"glm4_moe_lite", "mimo", "nemotron_h"}
 	if testing.Short() { // under the race detector
-		names = names[:1]
+		names = []string{"qwen3_5_text", "deepseek_v3"}
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			drafted := int64(0)
-			sameWithMTP(t, mtpSource(t, name), prompts, []int{0, 2, 6},
+			sameWithMTP(t, ownBlock(name)(t), prompts, []int{0, 2, 6},
 				func(_ int, _, drafts int64) { drafted += drafts })
 			if drafted < 100 {
 				t.Errorf("%d drafts, expected some hundreds", drafted)
 			}
 		})
+	}
+}
+
+// TestOwnBlockMemory: the figures count a block's weights, and what it keeps of a token: a latent
+// of 64 values and a key of 32, or a key and a value of one head of 32, in float16.
+func TestOwnBlockMemory(t *testing.T) {
+	for name, perToken := range map[string]int64{"deepseek_v3": (64 + 32) * 2,
+		"glm4_moe": 2 * 32 * 2, "nemotron_h": 2 * 32 * 2} {
+		src := ownBlock(name)(t)
+		describe := func(speculate string) engine.Description {
+			t.Helper()
+			d, err := engine.Describe(src, engine.Options{KVFormat: "f16", Speculate: speculate})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		with, without := describe(engine.SpeculateAuto), describe(engine.SpeculateOff)
+		if !with.Drafts || without.Drafts {
+			t.Errorf("%s: the block is loaded %t, without decoding ahead %t", name, with.Drafts,
+				without.Drafts)
+		}
+		if got := with.KVBytesPerToken - without.KVBytesPerToken; got != perToken {
+			t.Errorf("%s: the block keeps %d bytes of a token, expected %d", name, got, perToken)
+		}
+		// Loading copies about ten small tensors, such as norm weights, to pages of their own.
+		const pages = 12 * 16384
+		size := with.SizeBytes - without.SizeBytes
+		weights := with.Need.WeightsBytes - without.Need.WeightsBytes
+		if size <= 0 || weights < size || weights > size+pages {
+			t.Errorf("%s: the block needs %d bytes for weights of %d", name, weights, size)
+		}
+	}
+}
+
+// TestBrokenBlock: a model whose block lacks a tensor, or is no file of tensors, is loaded without
+// it. One that lacks the projection has no block.
+func TestBrokenBlock(t *testing.T) {
+	for lacks, broken := range map[string]bool{"model.layers.2.input_layernorm.weight": true,
+		"model.layers.2.mlp.switch_mlp.up_proj.scales": true, "the header": true,
+		"model.layers.2.eh_proj.weight": false} {
+		src := ownBlock("glm4_moe")(t)
+		c, err := safetensors.OpenDir(filepath.Join("models", "testdata", "mtp", "glm4_moe"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tensors []safetensors.Tensor
+		for _, name := range c.Names() {
+			if x, _ := c.Tensor(name); name != lacks {
+				tensors = append(tensors, x)
+			}
+		}
+		var file bytes.Buffer
+		if lacks == "the header" {
+			file.WriteString("no tensors")
+		} else if err := safetensors.Write(&file, tensors, nil); err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		if err := os.WriteFile(filepath.Join(src.Dir, "mtp.safetensors"), file.Bytes(),
+			0o600); err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		logTo(t, slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		e := openModel(t, src, engine.Options{Speculate: engine.SpeculateAuto})
+		if i := e.Info(); i.Drafter != "" || i.Drafts {
+			t.Errorf("without %s: the block is loaded", lacks)
+		}
+		if got := strings.Contains(log.String(), "cannot be used"); got != broken {
+			t.Errorf("without %s: a warning %t, expected %t", lacks, got, broken)
+		}
 	}
 }
 
@@ -132,7 +239,7 @@ func TestGivenDrafts(t *testing.T) {
 	known := append(slices.Clone(r.Prompt), want...)
 	passes, next := 0, 0
 	ahead := open(t, engine.Options{Speculate: engine.SpeculateAuto,
-		Draft: func(tokens []int32) *engine.Drafts {
+		Draft: func(tokens []int32, _ bool) *engine.Drafts {
 			passes++
 			n := len(tokens)
 			if next > 0 && n != next { // the pass before had one right draft

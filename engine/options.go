@@ -87,10 +87,11 @@ type Options struct {
 	DraftModel *DraftModel
 	// Draft is for benchmarks and checks, which know the answer or want a wrong one verified. It
 	// decides what a pass verifies after the given tokens of a sequence, whatever it costs. If it
-	// returns nil, or is nil, the engine decides. It must not block, nor keep the tokens. On a GPU
-	// it is also called before the last token is known, to see whether to wait for that. It needs
-	// SpeculateAuto, and like that changes no answer.
-	Draft func(tokens []int32) *Drafts
+	// returns nil, or is nil, the engine decides. It must not block, nor keep the tokens. It needs
+	// SpeculateAuto, and like that changes no answer. If running is true, a GPU computes the token
+	// after the given ones, and the next pass begins before that token is known, without drafts.
+	// Then only the number of drafts counts: if there are any, that pass is awaited.
+	Draft func(tokens []int32, running bool) *Drafts
 
 	PreferPrefill bool // compute waiting prompts before running streams continue
 	// MaxPrefillStall limits the duration of a pass that computes prompt tokens while other

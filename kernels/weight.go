@@ -4,9 +4,9 @@ package kernels
 
 import "fmt"
 
-// Weight is a matrix [N, K] of a checkpoint, or a stack of E such matrices, packed as in the file.
-// Weights are never expanded in memory. The product with x is y = x Wᵀ, one output element per row
-// of W.
+// Weight is a matrix [N, K] of a checkpoint, or a stack of E such matrices, packed as in the file
+// or, if another program has packed it, as MLX does. Weights are never expanded in memory. The
+// product with x is y = x Wᵀ, one output element per row of W.
 //
 // If Bits is 0 the elements are plain (F32, F16 or BF16) and Data is [E*N, K]. Otherwise they are
 // MLX codes: Data is uint32 [E*N, K*Bits/32], each row a little-endian stream of codes of Bits

@@ -192,7 +192,8 @@ type knownDrafts struct {
 	cells []cell
 
 	// The answer that is being decoded:
-	running         *cell // the pass that runs; nil: it does not count
+	planned         *cell   // of the next pass, if that is known to have drafts
+	running         []*cell // the passes that run; on a GPU several plain ones follow each other
 	began           time.Time
 	spent           float64 // processor time until then
 	proposed, right int
@@ -229,7 +230,7 @@ func (d *knownDrafts) end(u engine.Usage) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	proposed, right := d.proposed, d.right
-	d.running, d.proposed, d.right = nil, 0, 0
+	d.planned, d.running, d.proposed, d.right = nil, nil, 0, 0
 	if u.DraftTokens != proposed || u.AcceptedTokens != right {
 		return problem.New(problem.DoesNotFit, "The model cannot decode ahead as far as this",
 			fmt.Sprintf("%d drafts were proposed, of which %d were right; %d were verified and %d "+
@@ -277,7 +278,7 @@ func firstQuartile(samples []float64) float64 {
 }
 
 // propose is engine.Options.Draft. It is called at the beginning of each pass.
-func (d *knownDrafts) propose(tokens []int32) *engine.Drafts {
+func (d *knownDrafts) propose(tokens []int32, running bool) *engine.Drafts {
 	now, spent := time.Now(), processorSeconds()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -287,20 +288,54 @@ func (d *knownDrafts) propose(tokens []int32) *engine.Drafts {
 	case blockDrafts:
 		return &engine.Drafts{Block: 1}
 	}
-	if d.running != nil {
-		d.running.seconds = append(d.running.seconds, now.Sub(d.began).Seconds())
-		d.running.processor = append(d.running.processor, spent-d.spent)
+	at := len(tokens)
+	if running { // this pass is plain, and the next one has drafts if that is planned
+		at += 2
+		if len(d.running) == 0 { // the first pass
+			d.began, d.spent = now, spent
+		}
+		d.running = append(d.running, d.choose(0))
+	} else {
+		d.count(now, spent)
 	}
-	c := d.choose(len(d.known) - len(tokens) - 1) // the last token of an answer is never computed
-	d.running, d.began, d.spent = c, now, spent
-	if c == nil || c.depth == 0 {
+	c := d.planned
+	if c == nil {
+		c = d.choose(len(d.known) - at - 1) // the last token of an answer is never computed
+	}
+	drafts := c != nil && c.depth > 0
+	switch d.planned = nil; {
+	case running && drafts:
+		d.planned = c
+		return &engine.Drafts{Tokens: d.known[at:][:c.depth]}
+	case running:
 		return &engine.Drafts{}
 	}
+	d.running = append(d.running, c)
+	if !drafts {
+		return &engine.Drafts{}
+	}
+	return d.draw(c, at)
+}
+
+// count ends the passes that ran. Each has the same part of the time.
+func (d *knownDrafts) count(now time.Time, spent float64) {
+	n := float64(len(d.running))
+	for _, c := range d.running {
+		if c != nil {
+			c.seconds = append(c.seconds, now.Sub(d.began).Seconds()/n)
+			c.processor = append(c.processor, (spent-d.spent)/n)
+		}
+	}
+	d.running, d.began, d.spent = d.running[:0], now, spent
+}
+
+// draw returns the drafts of a pass from position at on.
+func (d *knownDrafts) draw(c *cell, at int) *engine.Drafts {
 	right := c.draw()
-	drafts := slices.Clone(d.known[len(tokens):][:c.depth])
+	drafts := slices.Clone(d.known[at:][:c.depth])
 	for i := right; i < len(drafts); i++ {
 		drafts[i] = d.known[d.random.IntN(d.prompt)] // any token will do
-		if drafts[i] == d.known[len(tokens)+i] {
+		if drafts[i] == d.known[at+i] {
 			drafts[i] ^= 1
 		}
 	}

@@ -42,14 +42,24 @@ func TestSpeculation(t *testing.T) {
 		name, config string
 		free, block  bool
 		draft        string
-	}{{"no block", tiny, false, false, ""}, {"a block", withBlock, false, true, ""},
-		{"a block that does not draft", withBlock, true, false, ""},
-		{"a draft model", withBlock, false, true, tiny}} {
+		device       string // sim computes a pass while the next one is planned
+	}{{"no block", tiny, false, false, "", engine.DeviceCPU},
+		{"a block", withBlock, false, true, "", engine.DeviceCPU},
+		{"a block that does not draft", withBlock, true, false, "", engine.DeviceCPU},
+		{"a draft model", withBlock, false, true, tiny, engine.DeviceCPU},
+		{"no block on Metal", tiny, false, false, "", engine.DeviceSim}} {
 		t.Run(c.name, func(t *testing.T) {
+			metal, passes := c.device == engine.DeviceSim, 16
+			if metal {
+				if testing.Short() {
+					t.Skip("the simulated device is slow")
+				}
+				passes = 2
+			}
 			said := 0
-			s := Speculation{Shape: Shape{"x", []byte(c.config)}, Device: engine.DeviceCPU,
+			s := Speculation{Shape: Shape{"x", []byte(c.config)}, Device: c.device,
 				Threads: 1, Acceptance: []float64{0, 0.5, 1}, Depths: []int{1, 4, MaxDepth},
-				Context: 16, Tokens: 64, Passes: 16, Free: c.free, Say: func(string) { said++ }}
+				Context: 16, Tokens: 64, Passes: passes, Free: c.free, Say: func(string) { said++ }}
 			if c.draft != "" {
 				s.DraftShape = &Shape{"small", []byte(c.draft)}
 			}
@@ -60,8 +70,8 @@ func TestSpeculation(t *testing.T) {
 			if (r.DraftShape == "small") != (c.draft != "") {
 				t.Errorf("the draft model is %q", r.DraftShape)
 			}
-			if r.Block != c.block || !strings.HasPrefix(r.Device, "CPU") || len(r.Rows) != 12 ||
-				said < 2 {
+			if r.Block != c.block || strings.HasPrefix(r.Device, "CPU") == metal ||
+				len(r.Rows) != 12 || said < 2 && !metal {
 				t.Fatalf("%+v, said %d times", r, said)
 			}
 			for i, row := range r.Rows {
@@ -127,7 +137,7 @@ func TestTurns(t *testing.T) {
 	d.begin(true)
 	depths := map[int]int{}
 	for range 5 {
-		drafts := d.propose(d.known[:5])
+		drafts := d.propose(d.known[:5], false)
 		if drafts.Block != len(drafts.Tokens) {
 			t.Errorf("the block drafts %d tokens of %d", drafts.Block, len(drafts.Tokens))
 		}
@@ -136,7 +146,7 @@ func TestTurns(t *testing.T) {
 	if depths[0] < 2 || depths[3] < 2 || d.least() < 2 {
 		t.Errorf("depths %v, at least %d passes", depths, d.least())
 	}
-	if got := d.propose(d.known[:17]); len(got.Tokens) != 0 { // there is room for 2 drafts
+	if got := d.propose(d.known[:17], false); len(got.Tokens) != 0 { // there is room for 2 drafts
 		t.Errorf("got %d drafts at the end", len(got.Tokens))
 	}
 	drafts := 3 * depths[3]
@@ -153,4 +163,35 @@ func TestTurns(t *testing.T) {
 	if err := d.end(engine.Usage{}); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestTurnsOnGPU: there a plain pass begins while the one before runs. Passes that follow each
+// other in this way share their time, and what is planned after them is what is verified.
+func TestTurnsOnGPU(t *testing.T) {
+	d := newKnownDrafts([]float64{1}, []int{3})
+	d.known, d.prompt = make([]int32, 400), 4
+	d.begin(false)
+	at, passes, shared := 5, 0, 0
+	for range 6 {
+		for !d.planRunning(at) {
+			at, passes = at+1, passes+1
+		}
+		shared = max(shared, len(d.running))
+		at, passes = at+2, passes+1 // the awaited pass, and the one that was running
+		if got := d.propose(d.known[:at], false); len(got.Tokens) != 3 {
+			t.Fatalf("%d drafts at %d, expected the 3 that were planned", len(got.Tokens), at)
+		}
+		at += 4
+	}
+	plain := d.cells[0].seconds
+	if len(plain) != passes || shared < 1 || len(d.cells[1].seconds) != 5 {
+		t.Errorf("%d of %d plain passes, %d together, and %d of 5 with drafts were measured",
+			len(plain), passes, shared, len(d.cells[1].seconds))
+	}
+}
+
+// planRunning reports whether drafts are planned after the pass that begins while the token at
+// position at is computed.
+func (d *knownDrafts) planRunning(at int) bool {
+	return len(d.propose(d.known[:at], true).Tokens) > 0
 }

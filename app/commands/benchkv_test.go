@@ -129,6 +129,9 @@ func TestShapes(t *testing.T) {
 		"qwen3-coder-30b-a3b":      17.2,
 		"qwen3-next-80b-16-layers": 15.2, // a third of 44.8, and two thirds of embeddings and head
 	}
+	billions := map[string]float64{ // parameters, as their model cards say
+		"lfm2-8b-a1b": 8.3, "nemotron-3-nano-30b-a3b": 31.6,
+	}
 	files, err := shapes.ReadDir("shapes")
 	if err != nil || len(files) < len(gigabytes) {
 		t.Fatalf("%d shapes, expected at least %d, %v", len(files), len(gigabytes), err)
@@ -153,8 +156,12 @@ func TestShapes(t *testing.T) {
 		if delete(gigabytes, name); want != 0 && math.Abs(got/want-1) > 0.01 {
 			t.Errorf("%s has weights of %.2f GB, expected %.2f", name, got, want)
 		}
+		got, want = float64(d.Parameters)/1e9, billions[name]
+		if delete(billions, name); want != 0 && math.Abs(got/want-1) > 0.01 {
+			t.Errorf("%s has %.2f billion parameters, expected %.2f", name, got, want)
+		}
 	}
-	if len(gigabytes) > 0 {
-		t.Errorf("no shapes for %v", gigabytes)
+	if len(gigabytes)+len(billions) > 0 {
+		t.Errorf("no shapes for %v %v", gigabytes, billions)
 	}
 }

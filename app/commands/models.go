@@ -64,6 +64,9 @@ func (c *ModelsList) Run(t *terminal) error {
 			d := m.Description
 			need := d.Need.TotalBytes()
 			architecture := d.Architecture + tasks[d.Task]
+			if d.Drafts {
+				architecture += " (MTP)"
+			}
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", oneLine(m.ID), architecture,
 				d.Quantization, gigabytes(d.SizeBytes), gigabytes(need), memory.Fits(need, room))
 		}

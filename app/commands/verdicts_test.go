@@ -129,21 +129,26 @@ var verdicts = []found{
 		want: "Not supported: This folder has no language model that Headroom can run: it has " +
 			"kokoro-v1_0.safetensors, expected model*.safetensors. Choose the folder of a " +
 			"language model in MLX's or Hugging Face's format."},
-	{name: "gptq", config: `"quantization_config": {"quant_method": "gptq", "bits": 4}`,
-		want: `Not supported: This model is quantized with GPTQ, which Headroom cannot run: ` +
-			`config.json has quant_method "gptq".` + inMLX},
-	{name: "awq", config: `"quantization_config": {"quant_method": "awq", "bits": 4}`,
-		want: `Not supported: This model is quantized with AWQ, which Headroom cannot run: ` +
-			`config.json has quant_method "awq".` + inMLX},
+	{name: "gptq-5-bits", config: `"quantization_config": {"quant_method": "gptq", "bits": 5}`,
+		want: `Not supported: Headroom cannot run this variant of GPTQ: it has 5 bits, expected ` +
+			`2, 3, 4 or 8.` + inMLX},
+	{name: "awq-gemv", config: `"quantization_config": {"quant_method": "awq", "bits": 4,
+		"version": "gemv"}`,
+		want: `Not supported: Headroom cannot run this variant of AWQ: config.json has the ` +
+			`version "gemv", expected gemm.` + inMLX},
+	{name: "aqlm", config: `"quantization_config": {"quant_method": "aqlm"}`,
+		want: `Not supported: This model is quantized with AQLM, which Headroom cannot run: ` +
+			`config.json has quant_method "aqlm".` + inMLX},
 	{name: "bnb", config: `"quantization_config": {"load_in_4bit": true}`,
 		want: `Not supported: This model is quantized with bitsandbytes, which Headroom cannot ` +
 			`run: config.json has quant_method "bitsandbytes".` + inMLX},
 	{name: "compressed", config: `"quantization_config": {"quant_method": "compressed-tensors"}`,
-		want: `Not supported: This model is quantized with compressed-tensors, which Headroom ` +
-			`cannot run: config.json has quant_method "compressed-tensors".` + inMLX},
+		want: `Not supported: Headroom cannot run this variant of compressed-tensors: ` +
+			`config.json names no group of quantized weights.` + inMLX},
 	{name: "gptq-without-config", edit: renamed(".qweight", ".qzeros"),
-		want: `Not supported: This model is quantized with GPTQ or AWQ, which Headroom cannot ` +
-			`run: it has the tensor model.layers.0.mlp.gate_proj.qweight.` + inMLX},
+		want: `Not supported: Headroom cannot tell how this model is quantized: it has the tensor ` +
+			`model.layers.0.mlp.gate_proj.qweight of GPTQ or AWQ, but config.json has another ` +
+			`quantization_config or none. Download config.json again.`},
 	{name: "fp8-without-config", edit: retype(safetensors.F8E4M3),
 		want: `Not supported: This model is quantized with FP8, which Headroom cannot run: tensor ` +
 			`model.layers.0.mlp.gate_proj.weight has type F8_E4M3.` + inMLX},

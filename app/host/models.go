@@ -91,9 +91,9 @@ func needBytes(d engine.Description, contextTokens int) int64 {
 func modelView(m library.Model, roomBytes int64, contextTokens int) Model {
 	d := m.Description
 	v := Model{ID: m.ID, Name: m.Name, Path: m.Dir, Architecture: d.Architecture, Task: d.Task,
-		Parameters: d.Parameters, Quantization: d.Quantization, SizeBytes: m.SizeBytes,
-		NeedBytes: needBytes(d, contextTokens), ContextTokens: d.ContextTokens, Bundled: m.Bundled,
-		State: m.State, Places: []Place{}}
+		Parameters: d.Parameters, Quantization: d.Quantization, Drafts: d.Drafts,
+		SizeBytes: m.SizeBytes, NeedBytes: needBytes(d, contextTokens),
+		ContextTokens: d.ContextTokens, Bundled: m.Bundled, State: m.State, Places: []Place{}}
 	if !m.UpdatedAt.IsZero() {
 		v.UpdatedAtUnixMs = m.UpdatedAt.UnixMilli()
 	}

@@ -151,6 +151,7 @@ type Model struct {
 	Task         modelfile.Task `json:"task"`
 	Parameters   int64          `json:"parameters"` // 0: unknown
 	Quantization string         `json:"quantization"`
+	Drafts       bool           `json:"drafts"` // a block that drafts is loaded with it (MTP)
 	SizeBytes    int64          `json:"sizeBytes"`
 	NeedBytes    int64          `json:"needBytes"`
 	// Fits says whether the model fits into RoomBytes.

@@ -42,7 +42,7 @@ func (d *wrongDrafts) set(m draftMode) {
 
 // propose is engine.Options.Draft. Of the drafts of a pass the first 0 to draftDepth are right, in
 // turn.
-func (d *wrongDrafts) propose(tokens []int32) *engine.Drafts {
+func (d *wrongDrafts) propose(tokens []int32, running bool) *engine.Drafts {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch d.mode {
@@ -51,9 +51,12 @@ func (d *wrongDrafts) propose(tokens []int32) *engine.Drafts {
 	case block:
 		return &engine.Drafts{Block: draftDepth}
 	}
+	n := len(tokens)
+	if running { // the next pass is awaited, so that the one after it has drafts
+		return &engine.Drafts{Tokens: tokens[:min(n, 1)]}
+	}
 	right := d.passes % (draftDepth + 1)
 	d.passes++
-	n := len(tokens)
 	for _, k := range d.known {
 		if len(k) <= n || !slices.Equal(k[:n], tokens) {
 			continue

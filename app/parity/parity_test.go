@@ -278,7 +278,8 @@ func TestCancelled(t *testing.T) {
 }
 
 // withBlock are the tiny models that get a block that drafts.
-var withBlock = []string{"qwen3_5_text", "qwen3_next"}
+var withBlock = []string{"deepseek_v3", "deepseek_v3_original", "ernie4_5_moe", "glm4_moe",
+	"glm4_moe_lite", "nemotron_h", "qwen3_5_text", "qwen3_next"}
 
 // TestArchitectures checks a random model of each architecture that has a tiny one. All of them
 // are equal in every way, and each says what it could not try.
@@ -349,7 +350,7 @@ func randomConfig(t *testing.T, name string) []byte {
 		err = json.Unmarshal(text, &config)
 	}
 	if slices.Contains(withBlock, filepath.Base(filepath.Dir(name))) {
-		config["mtp_num_hidden_layers"] = 1
+		config["mtp_num_hidden_layers"], config["num_nextn_predict_layers"] = 1, 1
 	}
 	if config["qk_nope_head_dim"] == 48.0 { // no groups of 32
 		config["qk_nope_head_dim"] = 64

@@ -59,7 +59,8 @@ func float16(x float64) uint16 {
 	return uint16(bits>>31<<15) | uint16((bits<<1>>1-112<<23+step/2)>>13)
 }
 
-// entry is a metadata entry. Its value is a string, uint32, float32 or bool, or a slice of bool.
+// entry is a metadata entry. Its value is a string, uint32, float32 or bool, or a slice of bool or
+// uint32.
 type entry struct {
 	key   string
 	value any
@@ -148,6 +149,13 @@ func (w *writer) value(v any) {
 		w.uint64(len(v))
 		for _, one := range v {
 			w.bool(one)
+		}
+	case []uint32:
+		w.uint32(ggufArray)
+		w.uint32(ggufUint32)
+		w.uint64(len(v))
+		for _, one := range v {
+			w.uint32(one)
 		}
 	default:
 		panic(fmt.Sprintf("benchpeer: a metadata value of type %T", v))

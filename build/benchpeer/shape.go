@@ -15,6 +15,7 @@ package main
 // Hugging Face.
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -26,6 +27,7 @@ import (
 
 // config holds the keys of config.json.
 type config struct {
+	hybridConfig
 	ModelType    string  `json:"model_type"`
 	Hidden       int     `json:"hidden_size"`
 	Intermediate int     `json:"intermediate_size"`
@@ -115,6 +117,9 @@ func reduce(text []byte, layers int) ([]byte, error) {
 		return nil, fmt.Errorf("cannot take %d layers of %g", layers, n)
 	}
 	inner["num_hidden_layers"] = layers
+	if pattern, ok := inner["hybrid_override_pattern"].(string); ok && len(pattern) > layers {
+		inner["hybrid_override_pattern"] = pattern[:layers]
+	}
 	types, _ := inner["layer_types"].([]any)
 	if len(types) > layers {
 		types = types[:layers]
@@ -154,7 +159,7 @@ func parseConfig(text []byte) (*config, error) {
 	if c.HeadDim == 0 && c.Heads > 0 {
 		c.HeadDim = c.Hidden / c.Heads
 	}
-	c.Experts = max(c.Experts, c.LocalExperts)
+	c.resolve()
 	if c.Experts > 0 && c.ExpertIntermediate == 0 {
 		c.ExpertIntermediate = c.Intermediate
 	}
@@ -206,13 +211,17 @@ var architectures = map[string]struct {
 	name  string
 	layer func(*layout, int)
 }{
-	"gemma3_text": {"gemma3", (*layout).gemma3},
-	"gemma4_text": {"gemma4", (*layout).gemma4},
-	"gpt_oss":     {"gpt-oss", (*layout).gptOSS},
-	"llama":       {"llama", (*layout).llama},
-	"qwen3":       {"qwen3", (*layout).qwen3},
-	"qwen3_moe":   {"qwen3moe", (*layout).qwen3MoE},
-	"qwen3_next":  {"qwen3next", (*layout).qwen3Next},
+	"deepseek_v3":   {"deepseek2", (*layout).deepseek2},
+	"gemma3_text":   {"gemma3", (*layout).gemma3},
+	"gemma4_text":   {"gemma4", (*layout).gemma4},
+	"glm4_moe_lite": {"deepseek2", (*layout).deepseek2},
+	"gpt_oss":       {"gpt-oss", (*layout).gptOSS},
+	"lfm2_moe":      {"lfm2moe", (*layout).lfm2MoE},
+	"llama":         {"llama", (*layout).llama},
+	"nemotron_h":    {"nemotron_h_moe", (*layout).nemotronH},
+	"qwen3":         {"qwen3", (*layout).qwen3},
+	"qwen3_moe":     {"qwen3moe", (*layout).qwen3MoE},
+	"qwen3_next":    {"qwen3next", (*layout).qwen3Next},
 }
 
 // layout lists the tensors of a model.
@@ -231,7 +240,11 @@ func (c *config) gguf() ([]entry, []tensor, error) {
 	}
 	l := &layout{config: c}
 	l.weight("token_embd", "embed_tokens", c.Hidden, c.Vocab)
-	l.norm("output_norm", c.Hidden)
+	if c.ShortTaps > 0 {
+		l.norm("token_embd_norm", c.Hidden) // of the output, in spite of its name
+	} else {
+		l.norm("output_norm", c.Hidden)
+	}
 	if !c.Tied {
 		l.weight("output", "lm_head", c.Hidden, c.Vocab)
 	}
@@ -272,12 +285,12 @@ func (c *config) metadata(name string) []entry {
 	number("context_length", c.Context)
 	number("embedding_length", c.Hidden)
 	number("block_count", c.Layers)
-	number("feed_forward_length", c.Intermediate)
+	set("feed_forward_length", c.feedForward())
 	number("attention.head_count", c.Heads)
-	number("attention.head_count_kv", c.KVHeads)
+	set("attention.head_count_kv", c.kvHeads())
 	full := max(c.HeadDim, c.GlobalHeadDim)
 	number("attention.key_length", full)
-	number("attention.value_length", full)
+	number("attention.value_length", cmp.Or(c.LatentRank, full))
 	if full != c.HeadDim {
 		number("attention.key_length_swa", c.HeadDim)
 		number("attention.value_length_swa", c.HeadDim)
@@ -304,6 +317,9 @@ func (c *config) metadata(name string) []entry {
 	number("expert_used_count", c.ExpertsPerToken)
 	number("expert_feed_forward_length", c.ExpertIntermediate)
 	number("expert_shared_feed_forward_length", c.SharedIntermediate)
+	for _, e := range c.hybridMetadata() {
+		set(e.key, e.value)
+	}
 	if c.FullInterval > 0 { // recurrent layers
 		number("full_attention_interval", c.FullInterval)
 		number("ssm.conv_kernel", c.ConvTaps)

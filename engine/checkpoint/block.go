@@ -1,10 +1,10 @@
 package checkpoint
 
-// The weights of a block that drafts tokens (engine/models, mtp.go). They are among those of the
-// model, in a file beside them, or in a folder of their own. Conversions leave the block out, and
-// others publish it: with or without "mtp." before its names, and often in other bits than the
-// model. Their statements about its packing differ (mtplx_mtp_quantization, the quantization of a
-// folder of its own, none), so the shapes of its tensors alone decide.
+// The weights of a block that drafts tokens (engine/models, blocks.go, which knows their names).
+// They are among those of the model, in a file beside them, or in a folder of their own.
+// Conversions leave the block out, and others publish it, often in other bits than the model. Their
+// statements about its packing differ (mtplx_mtp_quantization, the quantization of a folder of its
+// own, none), so the shapes of its tensors alone decide.
 
 import (
 	"os"
@@ -18,8 +18,13 @@ import (
 // with "model" is a part of the model's checkpoint anyway.
 var blockFiles = []string{"mtp.safetensors", "mtp/weights.safetensors"}
 
-// blockPrefixes begin the names of the block's tensors, unless these are at the root.
-var blockPrefixes = []string{"language_model.mtp.", "model.mtp.", "mtp."}
+// BlockNames say how to find the tensors of a block by their names.
+type BlockNames struct {
+	Prefixes []string // one of them begins the names; "": the names begin with nothing
+	// Mark is the tensor by which a block is known, without the prefix. Names that begin with
+	// nothing may mean something else, and then there must be Second, too.
+	Mark, Second string
+}
 
 // blockModule is the key of the block in Weights.modules; no folder has this name.
 const blockModule = "\x00block"
@@ -42,29 +47,32 @@ func (w *Weights) attach(files *safetensors.Checkpoint) {
 }
 
 // FindBlock returns the scope of the block that drafts: where AttachBlock has opened it, among the
-// tensors of the model, or in a file beside these, which it opens. ok is false if there is none.
-func (w *Weights) FindBlock() (s Scope, ok bool) {
+// tensors of the model, or in a file beside these, which it opens. It also returns which of the
+// names it has; -1: there is none. A random model has a block with the first names.
+func (w *Weights) FindBlock(names ...BlockNames) (s Scope, which int) {
 	if w.modules[blockModule] == nil {
-		if s, ok = w.block(); ok {
-			return s, true
+		if s, which = w.block(names); which >= 0 {
+			return s, which
 		}
 		w.attachBeside()
 	}
 	if block := w.modules[blockModule]; block != nil {
-		return block.block()
+		return block.block(names)
 	}
-	return s, false
+	return s, -1
 }
 
-// block returns the scope of the block among the tensors of w.
-func (w *Weights) block() (s Scope, ok bool) {
-	s = w.At(blockPrefixes...)
-	if ok = s.Has("fc.weight"); !ok {
-		s = w.At("")
-		ok = s.Has("fc.weight") && s.Has("pre_fc_norm_hidden.weight")
+// block returns the scope of the block among the tensors of w, and which of the names it has.
+func (w *Weights) block(names []BlockNames) (Scope, int) {
+	for i, n := range names {
+		for _, prefix := range n.Prefixes {
+			s := Scope{w: w, path: prefix, inBlock: true}
+			if s.Has(n.Mark) && (prefix != "" || s.Has(n.Second)) {
+				return s, i
+			}
+		}
 	}
-	s.inBlock = true
-	return s, ok
+	return Scope{w: w}, -1
 }
 
 // attachBeside opens the weights of a block in a file beside the model's, if there is one.

@@ -1,6 +1,7 @@
 // Package checkpoint opens a model folder and loads its weights by name. The folder may be an MLX
 // conversion or a Hugging Face original. Large matrices are views of the mapped files and stay
-// packed or plain as in the file. Small vectors are copied to float32.
+// packed or plain as in the file, but integers that other programs have packed become MLX's packing
+// (integers.go). Small vectors are copied to float32.
 package checkpoint
 
 import (

@@ -42,6 +42,9 @@ func (w *Weights) parametersOf(t safetensors.Tensor) int64 {
 		}
 	}
 	elements := int64(t.Elements())
+	if n, ok := w.integerParameters(t); ok {
+		return n
+	}
 	if module, ok := strings.CutSuffix(t.Name, hfScalesSuffix); ok {
 		if _, packed := w.files.Tensor(module + blocksSuffix); packed {
 			return 0
@@ -88,4 +91,27 @@ func (w *Weights) packedBits(module string, t safetensors.Tensor) int {
 		return 0
 	}
 	return t.Shape[len(t.Shape)-1] * 32 / (scales.Shape[len(scales.Shape)-1] * group)
+}
+
+// integerParameters returns the number of parameters that a tensor of another program stores. ok is
+// false if it is none of them.
+func (w *Weights) integerParameters(t safetensors.Tensor) (n int64, ok bool) {
+	m := w.Config.Quantization.method
+	if m == nil {
+		return 0, false
+	}
+	if module, ok := strings.CutSuffix(t.Name, m.codes); ok {
+		bits := w.Config.Quantization.of(module).Bits
+		if bits == 0 {
+			bits = w.Config.Quantization.Bits
+		}
+		return int64(t.Elements()) * 32 / int64(max(bits, 1)), true
+	}
+	for _, suffix := range m.parts {
+		if module, ok := strings.CutSuffix(t.Name, suffix); ok {
+			_, packed := w.files.Tensor(module + m.codes)
+			return 0, packed
+		}
+	}
+	return 0, false
 }

@@ -23,7 +23,47 @@ import (
 type Quantization struct {
 	pack                    // the default; Bits 0: plain weights
 	Modules map[string]pack // exceptions by module path; Bits 0: plain weights
+
+	method  *method  // of another program that has packed the weights; nil: none
+	schemes *schemes // of that method
+
+	exactZeros bool // GPTQ: stored zero points are not one too small
+	reordered  bool // GPTQ: the inputs of a group may not follow each other
 }
+
+// method is how another program packs integers, in a way that Headroom runs. Each has a file.
+type method struct {
+	name  string
+	parse func(q *Quantization, data json.RawMessage) error
+	codes string   // suffix of the tensor with the codes of a module
+	parts []string // suffixes of its other tensors
+	// copies says that loading copies the codes of every module.
+	copies bool
+	// open reads the headers of the tensors of a module and sets the fields of x but n and k, which
+	// it has.
+	open func(s Scope, name string, x *integers) error
+}
+
+// methods has the supported methods by quant_method.
+var methods = map[string]*method{
+	"awq": {name: "AWQ", parse: parseAWQ, open: openAWQ, copies: true, codes: codesSuffix,
+		parts: []string{".qzeros", scalesSuffix}},
+	"gptq": {name: "GPTQ", parse: parseGPTQ, open: openGPTQ, copies: true, codes: codesSuffix,
+		parts: []string{".qzeros", scalesSuffix, ".g_idx"}},
+	"compressed-tensors": {name: "compressed-tensors", parse: parseCompressed,
+		open: openPackQuantized, codes: packedSuffix,
+		parts: []string{".weight_scale", zerosSuffix, ".weight_shape", ".weight_g_idx"}},
+}
+
+// The suffixes of codes, and of the zero points of compressed-tensors.
+const (
+	codesSuffix  = ".qweight"
+	packedSuffix = ".weight_packed"
+	zerosSuffix  = ".weight_zero_point"
+)
+
+// otherWeights is what to do about weights that Headroom cannot run.
+const otherWeights = "Use an MLX conversion of the model, or its weights in bf16, f16 or f32."
 
 // pack is the packing of a weight. If Bits or Group is 0, config.json does not state it.
 type pack struct {
@@ -119,6 +159,13 @@ func (q *Quantization) parse(data json.RawMessage) error {
 		q.pack = modes[foreign.Method]
 		return nil
 	}
+	if m := methods[strings.ToLower(foreign.Method)]; m != nil {
+		if err := m.parse(q, data); err != nil {
+			return err
+		}
+		q.method = m
+		return nil
+	}
 	if foreign.Method != "" {
 		return foreignQuantization(methodName(foreign.Method),
 			fmt.Sprintf("config.json has quant_method %q", modelfile.Excerpt(foreign.Method)))
@@ -146,7 +193,7 @@ func (q *Quantization) parse(data json.RawMessage) error {
 func foreignQuantization(method, why string) *problem.Problem {
 	return problem.New(problem.UnknownArchitecture,
 		"This model is quantized with "+method+", which Headroom cannot run", why,
-		"Use an MLX conversion of the model, or its weights in bf16, f16 or f32.")
+		otherWeights)
 }
 
 // methodNames maps values of quant_method to the names of the methods.
@@ -166,8 +213,8 @@ func methodName(method string) string {
 // parts are suffixes of tensors that only other programs write, beside a module's weight or instead
 // of it, and the method of quantization.
 var parts = []struct{ suffix, method string }{
-	{".qweight", "GPTQ or AWQ"},
-	{".weight_packed", "compressed-tensors"},
+	{codesSuffix, "GPTQ or AWQ"},
+	{packedSuffix, "compressed-tensors"},
 	{".weight.absmax", "bitsandbytes"},
 	{".W_q", "HQQ"},
 	{".weight_scale_inv", "FP8"},
@@ -190,6 +237,11 @@ func (s Scope) foreign(name string) error {
 			continue
 		}
 		method := part.method
+		if part.suffix == codesSuffix || part.suffix == packedSuffix {
+			return problem.New(problem.UnknownArchitecture, "Headroom cannot tell how this model "+
+				"is quantized", "it has the tensor "+t.Name+" of "+method+", but config.json has "+
+				"another quantization_config or none", "Download config.json again.")
+		}
 		if known, ok := typeMethods[weight.DType]; ok {
 			method = known
 		}
@@ -218,14 +270,18 @@ func (p pack) check(where string) error {
 
 // of returns the packing of a module according to config.json.
 func (q Quantization) of(module string) pack {
+	if q.schemes != nil {
+		s, _ := q.schemes.of(module)
+		return s.pack
+	}
 	if p, ok := q.Modules[module]; ok {
 		return p
 	}
 	return q.pack
 }
 
-// String describes the default packing, for example "4-bit, group 64" or "mxfp4". It returns "" if
-// weights are plain by default.
+// String describes the default packing, for example "4-bit, group 64", "mxfp4" or "4-bit, group 128
+// (GPTQ)". It returns "" if weights are plain by default.
 func (q Quantization) String() string {
 	switch {
 	case q.Bits == 0:
@@ -233,5 +289,12 @@ func (q Quantization) String() string {
 	case q.Mode != kernels.Affine:
 		return q.Mode.String()
 	}
-	return fmt.Sprintf("%d-bit, group %d", q.Bits, q.Group)
+	text := fmt.Sprintf("%d-bit", q.Bits)
+	if q.Group > 0 {
+		text += fmt.Sprintf(", group %d", q.Group)
+	}
+	if q.method != nil {
+		text += " (" + q.method.name + ")"
+	}
+	return text
 }

@@ -1,15 +1,14 @@
 package checkpoint
 
-// This file converts named tensors to operands of kernels. Large weights stay in the mapping and
-// are never dequantized. Small tensors are copied to float32. The shapes are checked here against
-// those that the architecture expects, so that kernels can rely on them.
+// This file converts named tensors to operands of kernels. Large weights stay in the mapping,
+// unless integers.go repacks them, and are never dequantized. Small tensors are copied to float32.
+// The shapes are checked here against those that the architecture expects, so that kernels can rely
+// on them.
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -83,7 +82,7 @@ func openFiles(files *safetensors.Checkpoint, config *Config, d kernels.Device) 
 		w.runs[w.mappings[f]] = []run{{to: len(f.Mapping())}}
 		w.partly[w.mappings[f]] = slices.ContainsFunc(f.Names(), func(name string) bool {
 			t, _ := f.Tensor(name)
-			return isCopied(t)
+			return w.isCopied(t)
 		})
 	}
 	return w
@@ -122,9 +121,16 @@ func (w *Weights) Skip(names []string) {
 	}
 }
 
-// isCopied reports whether loading may copy a large tensor: experts that are not packed, and
-// tensors that are not aligned.
-func isCopied(t safetensors.Tensor) bool {
+// isCopied reports whether loading may copy a large tensor: codes of another program, experts that
+// are not packed, and tensors that are not aligned.
+func (w *Weights) isCopied(t safetensors.Tensor) bool {
+	m := w.Config.Quantization.method
+	if m != nil && strings.HasSuffix(t.Name, zerosSuffix) { // and the scales beside it
+		return true
+	}
+	if m != nil && strings.HasSuffix(t.Name, m.codes) {
+		return m.copies || strings.Contains(t.Name, ".experts.") || t.From%t.DType.Bytes() != 0
+	}
 	dtype, ok := dtypes[t.DType]
 	plain := dtype != kernels.U32 && dtype != kernels.U8
 	return ok && (plain && strings.Contains(t.Name, ".experts.") || t.From%dtype.Size() != 0)
@@ -255,6 +261,12 @@ func (s Scope) Sub(format string, args ...any) Scope {
 	return s
 }
 
+// Prefixed returns the part of s whose names begin with prefix, which is empty or ends with a dot.
+func (s Scope) Prefixed(prefix string) Scope {
+	s.path += prefix
+	return s
+}
+
 // Path returns the prefix of the names of the tensors in s. It is empty or ends with a dot.
 func (s Scope) Path() string { return s.path }
 
@@ -263,20 +275,28 @@ func (s Scope) Ignore(modules ...string) {
 	if s.w.files == nil {
 		return
 	}
+	suffixes := []string{weightSuffix, scalesSuffix, biasesSuffix, ".bias"}
+	if m := s.w.Config.Quantization.method; m != nil {
+		suffixes = append(append(suffixes, m.codes), m.parts...)
+	}
 	for _, module := range modules {
-		for _, suffix := range []string{weightSuffix, scalesSuffix, biasesSuffix, ".bias"} {
+		for _, suffix := range suffixes {
 			s.w.read[s.path+module+suffix] = true
 		}
 	}
 }
 
-// Has reports whether the scope has a tensor with the given name. A random model has every tensor.
+// Has reports whether the scope has a tensor with the given name. The codes of another program
+// count as the weight of their module. A random model has every tensor.
 func (s Scope) Has(name string) bool {
 	if s.w.files == nil {
 		return true
 	}
-	_, ok := s.w.files.Tensor(s.path + name)
-	return ok
+	if _, ok := s.w.files.Tensor(s.path + name); ok {
+		return true
+	}
+	module, isWeight := strings.CutSuffix(name, weightSuffix)
+	return isWeight && s.hasCodes(module)
 }
 
 // Shape returns the shape of a tensor, or nil if there is no such tensor. The caller must not
@@ -403,6 +423,9 @@ func (s Scope) Experts(name string, e, n, k int) *kernels.Weight {
 	if s.w.files == nil {
 		return s.randomExperts(name, e, n, k)
 	}
+	if e == 1 && s.hasCodes(name) {
+		return s.loadIntegers(name, n, k)
+	}
 	w := s.viewExperts(name, e, n, k)
 	for _, t := range []*kernels.Tensor{&w.Data, &w.Scales, &w.Biases} {
 		*t = s.keep(*t)
@@ -492,41 +515,14 @@ func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 	return out
 }
 
-// Float32s converts the first len(dst) elements of a contiguous F32, F16 or BF16 tensor to float32.
-// It panics for other types.
-func Float32s(dst []float32, t kernels.Tensor) {
-	b := t.Bytes()
-	for i := range dst {
-		switch t.DType {
-		case kernels.F32:
-			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-		case kernels.BF16:
-			dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*i:])) << 16)
-		case kernels.F16:
-			dst[i] = float16(binary.LittleEndian.Uint16(b[2*i:]))
-		default:
-			panic("checkpoint: Float32s of " + t.String())
-		}
-	}
-}
-
-// float16 converts an IEEE half-precision number to float32.
-func float16(h uint16) float32 {
-	sign, exp, frac := uint32(h>>15)<<31, uint32(h>>10)&31, uint32(h)&1023
-	switch exp {
-	case 0: // zero or subnormal: frac * 2^-24
-		f := float32(frac) * (1.0 / (1 << 24))
-		return math.Float32frombits(math.Float32bits(f) | sign)
-	case 31:
-		return math.Float32frombits(sign | 0xff<<23 | frac<<13)
-	}
-	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
-}
-
-// Stack copies the plain matrices name(0) to name(e-1), each of shape [n, k], into one weight of e
-// experts. Old Hugging Face checkpoints have a module per expert, but kernels need a stack. Stack
-// allocates no memory until it has found all matrices.
+// Stack copies the matrices name(0) to name(e-1), each of shape [n, k], into one weight of e
+// experts. They must be plain, or integers of another program. Old Hugging Face checkpoints have a
+// module per expert, but kernels need a stack. Stack allocates no memory until it has found all
+// matrices.
 func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
+	if s.w.files != nil && s.hasCodes(name(0)) {
+		return s.stackIntegers(e, name, n, k)
+	}
 	var parts []*kernels.Weight
 	for i := range e {
 		part := s.View(name(i), n, k)
@@ -558,6 +554,9 @@ func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
 func (s Scope) View(name string, n, k int) *kernels.Weight {
 	if s.w.files == nil {
 		return s.Linear(name, n, k)
+	}
+	if s.hasCodes(name) {
+		return s.viewIntegers(name, n, k)
 	}
 	return s.viewExperts(name, 1, n, k)
 }

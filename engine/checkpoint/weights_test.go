@@ -254,12 +254,11 @@ func TestForeignQuantizations(t *testing.T) {
 		says    string
 	}{
 		{"GPTQ", []safetensors.Tensor{integers("m.a.qweight"), integers("m.a.qzeros")}, linear,
-			"quantized with GPTQ or AWQ, which Headroom cannot run: it has the tensor " +
-				"m.a.qweight."},
+			"cannot tell how this model is quantized: it has the tensor m.a.qweight of GPTQ or " +
+				"AWQ, but config.json has another quantization_config or none."},
 		{"compressed-tensors", []safetensors.Tensor{integers("m.a.weight_packed"),
 			zeros("m.a.weight_scale", safetensors.BF16, 3, 4)}, linear,
-			"with compressed-tensors, which Headroom cannot run: it has the tensor " +
-				"m.a.weight_packed."},
+			"it has the tensor m.a.weight_packed of compressed-tensors, but config.json has"},
 		{"bitsandbytes", []safetensors.Tensor{codes("m.a.weight"),
 			zeros("m.a.weight.absmax", safetensors.F32, 6)}, linear, "with bitsandbytes"},
 		{"HQQ", []safetensors.Tensor{codes("m.a.W_q")}, linear, "with HQQ"},

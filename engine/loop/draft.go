@@ -31,10 +31,12 @@ type drafts struct {
 	others  draft.Others // conversations that may be kept, for lookups
 	times   draft.Times
 	chains  chains
-	gain    atomic.Uint64                // draft.Round.Gain, as math.Float64bits
-	forced  func(tokens []int32) *Drafts // Config.Draft
-	free    bool                         // every pass counts as equally long, for tests
-	watch   func(known, block []int32)   // is told what a block drafts, for tests; or nil
+	gain    atomic.Uint64                              // draft.Round.Gain, as math.Float64bits
+	forced  func(tokens []int32, running bool) *Drafts // Config.Draft
+
+	// For tests: every pass counts as equally long; watch, unless nil, is told what a block drafts.
+	free  bool
+	watch func(known, block []int32)
 }
 
 // requestDrafts is the state of a request that concerns drafts.
@@ -155,7 +157,7 @@ func (l *Loop) proposeForced(r *request, most int) bool {
 	if l.drafts.forced == nil {
 		return false
 	}
-	f := l.drafts.forced(r.seq.Tokens)
+	f := l.drafts.forced(r.seq.Tokens, false)
 	if f == nil {
 		return false
 	}
@@ -191,7 +193,7 @@ func (l *Loop) prepareForced(r *request, most int) bool {
 func (l *Loop) wouldDraft(r *request, known []int32, most int) bool {
 	d := &l.drafts
 	if d.forced != nil {
-		if f := d.forced(known); f != nil {
+		if f := d.forced(known, true); f != nil {
 			return len(f.Tokens) > 0 || most > 0 && f.Block > 0 && r.chaining
 		}
 	}

@@ -69,8 +69,10 @@ type Config struct {
 	StateEveryTokens int
 	Speculate        string // how tokens are decoded ahead; see draft.CheckWay
 	// Draft decides what a pass verifies after the given tokens, whatever it costs. If it returns
-	// nil, or is nil, the loop decides. It is called by the loop and must not block.
-	Draft func(tokens []int32) *Drafts
+	// nil, or is nil, the loop decides. It is called by the loop and must not block. If running is
+	// true, the token after the given ones is being computed. Then Draft says whether the pass
+	// after the next one would have drafts.
+	Draft func(tokens []int32, running bool) *Drafts
 	// DraftModel drafts in place of the model's own block; nil: there is none.
 	DraftModel *DraftModel
 	// BlockDrafts is the maximum number of drafts in a pass of a drafter of blocks; 0: as many as

@@ -73,7 +73,7 @@ func (l *Loop) OneByOne() { l.oneByOne = true }
 // AlwaysDraft replaces the drafts with what f proposes after the given tokens, whatever it costs.
 // No request may be in flight. It is for tests.
 func (l *Loop) AlwaysDraft(f func(tokens []int32) []int32) {
-	l.drafts.forced = func(tokens []int32) *Drafts { return &Drafts{Tokens: f(tokens)} }
+	l.drafts.forced = func(tokens []int32, _ bool) *Drafts { return &Drafts{Tokens: f(tokens)} }
 }
 
 // FreeRows makes every pass count as equally long, so that what is proposed does not depend on the
@@ -83,7 +83,7 @@ func (l *Loop) FreeRows() { l.drafts.free = true }
 // DraftDepth makes the model's block draft so many tokens for each pass, whatever it costs; 0: as
 // many as are worth their time. No request may be in flight. It is for tests.
 func (l *Loop) DraftDepth(tokens int) {
-	l.drafts.forced = func([]int32) *Drafts { return &Drafts{Block: tokens} }
+	l.drafts.forced = func([]int32, bool) *Drafts { return &Drafts{Block: tokens} }
 	if tokens == 0 {
 		l.drafts.forced = nil
 	}

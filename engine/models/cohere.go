@@ -51,7 +51,7 @@ func loadCohere(w *checkpoint.Weights) (Model, error) {
 		return nil, err
 	}
 	o := c.llamaAttention()
-	o.neighbours, c.normBias = true, c.LayerNormBias
+	c.RopeTraditional, c.normBias = true, c.LayerNormBias
 	m, err := c.load(w, checkpoint.RopeDefaults{Theta: theta}, o, true, rotates,
 		func(s checkpoint.Scope) feedForward { return c.mlp(s) })
 	if err != nil {

@@ -43,7 +43,8 @@ type decoderConfig struct {
 	MLPBias       bool     `json:"mlp_bias"`
 	SlidingWindow int      `json:"sliding_window"`
 	LayerTypes    []string `json:"layer_types"`
-	// RopeTraditional is a key of mlx-lm. It pairs each dimension with the next one.
+	// RopeTraditional is a key of mlx-lm: the rope rotates each dimension with the next one.
+	// Architectures that always do so set it.
 	RopeTraditional bool `json:"rope_traditional"`
 }
 
@@ -236,7 +237,7 @@ type decoder struct {
 	// layers use the memory of the first.
 	bidirectional bool
 
-	loadMTP func() (*mtp, cache.LayerSpec) // loads the block that drafts; nil: there is none
+	loadMTP func() (*mtp, cache.LayerSpec) // loads the block that drafts, if there is one
 	mtp     *mtp                           // or nil
 	dflash  *dflash                        // or nil
 }
@@ -251,6 +252,9 @@ type decoderWeights struct {
 	centred    *layerNormConfig // of the final norm, if it is a LayerNorm; nil: it is not
 	// layer loads layer i from its scope, and returns the cache memory that it needs.
 	layer func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec)
+	// blockLayer loads the layer of the block that drafts (blocks.go), a transformerLayer. offset
+	// is added to norm weights. nil: it is layer number num_hidden_layers.
+	blockLayer func(s checkpoint.Scope, offset float32) (decoderLayer, cache.LayerSpec)
 }
 
 // textWeights locates the language model in a checkpoint that may also contain a vision tower.
@@ -280,6 +284,7 @@ func (from decoderWeights) load(w *checkpoint.Weights, c *decoderConfig) *decode
 		embedTokens: from.model.Linear(cmp.Or(from.embedding, "embed_tokens"), c.VocabSize,
 			c.HiddenSize),
 		embedScale: 1,
+		loadMTP:    from.blockLoader(w, c),
 	}
 	if name := cmp.Or(from.norm, "norm"); from.centred != nil {
 		m.finalNorm = from.centred.norm(from.model, name)

@@ -15,10 +15,8 @@ import (
 	"headroom/engine/checkpoint"
 	"headroom/engine/nn"
 	"headroom/engine/ops"
+	"headroom/kernels"
 )
-
-// deepseekRouterEps is added to the sum by which the weights of experts are divided.
-const deepseekRouterEps = 1e-20
 
 // The values of topk_method.
 const (
@@ -29,22 +27,20 @@ const (
 
 type deepseekMoEConfig struct {
 	mixtureConfig
-	NRoutedExperts      int     `json:"n_routed_experts"`
-	NSharedExperts      int     `json:"n_shared_experts"`
-	NGroup              int     `json:"n_group"`
-	TopKGroup           int     `json:"topk_group"`
-	TopKMethod          string  `json:"topk_method"`
-	RoutedScalingFactor float64 `json:"routed_scaling_factor"`
-	FirstKDenseReplace  int     `json:"first_k_dense_replace"`
-	MoELayerFreq        int     `json:"moe_layer_freq"`
+	routerConfig
+	NRoutedExperts     int    `json:"n_routed_experts"`
+	NSharedExperts     int    `json:"n_shared_experts"`
+	TopKMethod         string `json:"topk_method"`
+	FirstKDenseReplace int    `json:"first_k_dense_replace"`
+	MoELayerFreq       int    `json:"moe_layer_freq"`
 	// MLPLayerTypes, "dense" or "sparse" for each layer, replaces the two keys above.
 	MLPLayerTypes []string `json:"mlp_layer_types"`
 }
 
 // newDeepseekMoEConfig returns the defaults.
 func newDeepseekMoEConfig() deepseekMoEConfig {
-	return deepseekMoEConfig{mixtureConfig: mixtureConfig{NormTopKProb: true}, NGroup: 1,
-		TopKGroup: 1, TopKMethod: noAuxLoss, RoutedScalingFactor: 1, MoELayerFreq: 1}
+	return deepseekMoEConfig{mixtureConfig: mixtureConfig{NormTopKProb: true},
+		routerConfig: newRouterConfig(), TopKMethod: noAuxLoss, MoELayerFreq: 1}
 }
 
 // resolve sets the keys of mixtureConfig and checks all. It returns an error, or nil, for each
@@ -124,21 +120,14 @@ func (c *deepseekMoEConfig) load(w *checkpoint.Weights, s checkpoint.Scope, laye
 		mlp := loadMLP(s, d.HiddenSize, d.IntermediateSize)
 		return &mlp
 	}
+	var bias kernels.Tensor
+	if c.TopKMethod == noAuxLoss {
+		bias = s.Vector("gate.e_score_correction_bias", c.NumExperts, 0)
+	}
 	m := &nn.MoE{
-		Routing: ops.Routing{TopK: c.NumExpertsPerTok, Normalize: c.NormTopKProb,
-			Epsilon: deepseekRouterEps},
+		Routing:   c.routing(w, c.NumExperts, c.NumExpertsPerTok, c.NormTopKProb, bias),
 		Gate:      s.Linear("gate", c.NumExperts, d.HiddenSize),
 		SwitchMLP: loadExperts(s, c.NumExperts, d.HiddenSize, c.MoEIntermediateSize),
-	}
-	if c.NGroup > 1 {
-		m.Groups, m.TopGroups = c.NGroup, c.TopKGroup
-	}
-	if c.TopKMethod == noAuxLoss {
-		m.Sigmoid = true
-		m.Bias = s.Vector("gate.e_score_correction_bias", c.NumExperts, 0)
-	}
-	if c.RoutedScalingFactor != 1 {
-		m.Scale = scale(ones(w, c.NumExperts), float32(c.RoutedScalingFactor))
 	}
 	if n := c.NSharedExperts * c.MoEIntermediateSize; n > 0 {
 		shared := loadMLP(s.Sub("shared_experts"), d.HiddenSize, n)

@@ -2,8 +2,8 @@ package models
 
 // DeepSeek-V2, DeepSeek-V3, Kimi K2 and GLM-4.7-Flash have multi-head latent attention, which runs
 // in its absorbed form (nn.LatentAttention), and the experts of deepseek_moe.go. They differ in the
-// defaults, in the epsilon of the norms inside attention, and in the router. Layers after the last,
-// which draft tokens (MTP), are not loaded.
+// defaults, in the epsilon of the norms inside attention, and in the router. The layer after the
+// last drafts tokens (MTP, blocks.go).
 //
 // Originals have kv_b_proj, which computes the keys and values of all heads from a latent. So have
 // MLX conversions of DeepSeek-V2, and old ones of the others. New ones have its two parts: embed_q

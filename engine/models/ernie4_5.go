@@ -50,8 +50,8 @@ func loadERNIE(w *checkpoint.Weights) (Model, error) {
 			return nil, err
 		}
 	}
-	c.MLPBias = c.UseBias
-	o := attentionOptions{qkvBias: c.UseBias, outputBias: c.UseBias, neighbours: true}
+	c.MLPBias, c.RopeTraditional = c.UseBias, true
+	o := attentionOptions{qkvBias: c.UseBias, outputBias: c.UseBias}
 	return c.alike(w, checkpoint.RopeDefaults{Theta: ernieRopeTheta}, o,
 		func(i int, s checkpoint.Scope, o attentionOptions) decoderLayer {
 			if !mixture || i < c.first || i > c.last || (i+1)%c.LayerInterval != 0 {

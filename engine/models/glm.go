@@ -17,13 +17,14 @@ func loadGLM(w *checkpoint.Weights) (Model, error) {
 	if err := w.Config.Decode(&c); err != nil {
 		return nil, err
 	}
-	c.LayerTypes, c.RopeTraditional = nil, false // it has the other pairs in any case
+	c.LayerTypes, c.RopeTraditional = nil, false
 	if err := c.check(w); err != nil {
 		return nil, err
 	}
+	c.RopeTraditional = true
 	sandwich := w.Config.ModelType == "glm4"
 	return c.alike(w, glmRopeDefaults,
-		attentionOptions{qkvBias: c.AttentionBias, neighbours: true},
+		attentionOptions{qkvBias: c.AttentionBias},
 		func(_ int, s checkpoint.Scope, o attentionOptions) decoderLayer {
 			l := &transformerLayer{norms: c.preNorms(s, 0), mlp: c.gateUpMLP(s.Sub("mlp")),
 				mixer: c.attention(s.Sub("self_attn"), o)}

@@ -1,8 +1,8 @@
 package models
 
 // GLM 4 as a mixture of experts has grouped-query attention that rotates the first half of each
-// head, optional norms of queries and keys, and the experts of DeepSeek-V3. Layers after the last,
-// which draft tokens (MTP), are not loaded.
+// head, optional norms of queries and keys, and the experts of DeepSeek-V3. The layer after
+// the last drafts tokens (MTP, blocks.go).
 //
 // Sources: GLM-4.5 Team 2025, "GLM-4.5"; Hugging Face transformers, models/glm4_moe; mlx-lm,
 // models/glm4_moe.py. Checkpoints: GLM-4.5, GLM-4.5-Air, GLM-4.6 and GLM-4.7, MLX conversions

@@ -15,10 +15,10 @@ func loadHelium(w *checkpoint.Weights) (Model, error) {
 	if err := w.Config.Decode(&c); err != nil {
 		return nil, err
 	}
-	c.LayerTypes, c.RopeTraditional = nil, false // it has the other pairs in any case
+	c.LayerTypes, c.RopeTraditional = nil, false
 	if err := c.check(w); err != nil {
 		return nil, err
 	}
-	return c.similar(w, heliumRopeTheta, attentionOptions{qkvBias: c.AttentionBias,
-		neighbours: true})
+	c.RopeTraditional = true
+	return c.similar(w, heliumRopeTheta, attentionOptions{qkvBias: c.AttentionBias})
 }

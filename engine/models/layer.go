@@ -136,8 +136,6 @@ type attentionOptions struct {
 	bidirectional bool
 	fullWindow    int
 	names         attentionNames
-	// neighbours says that the rope rotates each dimension with the next one; see neighbours.go.
-	neighbours bool
 	// normRotated says that q_norm and k_norm normalize heads after their rotation.
 	normRotated bool
 }
@@ -158,7 +156,6 @@ const (
 // attention loads the attention module s.
 func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.Attention {
 	queryRows, kvRows := c.NumAttentionHeads*c.HeadDim, c.NumKeyValueHeads*c.HeadDim
-	order := o.order(c.HeadDim)
 	outputRows := queryRows
 	if o.outputGate {
 		queryRows *= 2
@@ -182,9 +179,9 @@ func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.At
 		parts := s.Split("qkv_proj", c.HiddenSize, queryRows, kvRows, kvRows)
 		a.QProj.Weight, a.KProj.Weight, a.VProj.Weight = parts[0], parts[1], parts[2]
 	} else {
-		a.QProj = order.linear(s, "q_proj", queryRows, c.HiddenSize, o.qkvBias)
+		a.QProj = loadLinear(s, "q_proj", queryRows, c.HiddenSize, o.qkvBias)
 		if o.kvFrom != kvOtherLayer {
-			a.KProj = order.linear(s, "k_proj", kvRows, c.HiddenSize, o.qkvBias)
+			a.KProj = loadLinear(s, "k_proj", kvRows, c.HiddenSize, o.qkvBias)
 		}
 		if o.kvFrom == kvOwn {
 			a.VProj = loadLinear(s, "v_proj", kvRows, c.HiddenSize, o.qkvBias)
@@ -202,22 +199,24 @@ func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.At
 	kNorm := cmp.Or(o.names.kNorm, "k_norm.weight")
 	switch {
 	case o.headNorm:
-		a.QNorm = order.vector(s.Vector(qNorm, c.HeadDim, o.normOffset))
+		a.QNorm = s.Vector(qNorm, c.HeadDim, o.normOffset)
 		if o.kvFrom != kvOtherLayer {
-			a.KNorm = order.vector(s.Vector(kNorm, c.HeadDim, o.normOffset))
+			a.KNorm = s.Vector(kNorm, c.HeadDim, o.normOffset)
 		}
 	case o.wideNorm:
-		a.QNorm = order.vector(s.Vector(qNorm, outputRows, o.normOffset))
-		a.KNorm = order.vector(s.Vector(kNorm, kvRows, o.normOffset))
+		a.QNorm = s.Vector(qNorm, outputRows, o.normOffset)
+		a.KNorm = s.Vector(kNorm, kvRows, o.normOffset)
 	}
 	return a
 }
 
 // memory returns the cache memory of layer i, which has attention. In a sliding-window layer it is
-// limited to the window, unless that is as long as the context.
+// limited to the window, unless that is as long as the context. After the last layer comes that of
+// a block that drafts, which has none.
 func (c *decoderConfig) memory(i int) cache.LayerSpec {
 	spec := c.attentionSpec()
-	if c.LayerTypes[i] == slidingAttention && c.SlidingWindow < c.MaxPositionEmbeddings {
+	if i < len(c.LayerTypes) && c.LayerTypes[i] == slidingAttention &&
+		c.SlidingWindow < c.MaxPositionEmbeddings {
 		spec.Window = c.SlidingWindow
 	}
 	return spec

@@ -89,13 +89,15 @@ func unsupported(w *checkpoint.Weights, format string, args ...any) error {
 		fmt.Sprintf(format, args...), "Pick another model.")
 }
 
-// rope returns the rotary position embedding of w's config.
+// rope returns the rotary position embedding of w's config. Its pairs are those of RopeTraditional.
 func (c *decoderConfig) rope(w *checkpoint.Weights, d checkpoint.RopeDefaults) (ops.Rope, error) {
 	r, err := w.Config.Rope(d)
 	if err != nil {
 		return ops.Rope{}, err
 	}
-	return newRope(w, r, c.HeadDim)
+	rope, err := newRope(w, r, c.HeadDim)
+	rope.Interleaved = c.RopeTraditional
+	return rope, err
 }
 
 // newRope returns the rotary position embedding that r describes, with its frequencies in device

@@ -86,7 +86,7 @@ func testPlannedMemory(t *testing.T, f folder) {
 	if got := p.Description.Need.WeightsBytes; got != weights {
 		t.Errorf("pad %d: the plan has %d bytes of weights, loading needs %d", f.pad, got, weights)
 	}
-	if f.has("mlp.experts.") || f.pad > 0 {
+	if f.has("mlp.experts.") || f.has(".qweight") || f.has(".weight_zero_point") || f.pad > 0 {
 		// Some tensors have been copied. A GPU must not keep those of the mapping in memory.
 		seen := int64(0)
 		for _, b := range d.wrapped {

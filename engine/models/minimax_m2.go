@@ -14,11 +14,7 @@ import (
 	"headroom/engine/ops"
 )
 
-// The default of rope_theta, and what the router adds to the sum by which it divides the weights.
-const (
-	minimaxRopeTheta = 5e6
-	minimaxRouterEps = 1e-20
-)
+const minimaxRopeTheta = 5e6 // the default of rope_theta
 
 type minimaxConfig struct {
 	decoderConfig
@@ -80,7 +76,7 @@ func (c *minimaxConfig) validate(w *checkpoint.Weights) error {
 func (c *minimaxConfig) experts(s checkpoint.Scope) feedForward {
 	return &nn.MoE{
 		Routing: ops.Routing{TopK: c.NumExpertsPerTok, Sigmoid: true, Normalize: true,
-			Epsilon: minimaxRouterEps, Bias: s.Vector("e_score_correction_bias", c.NumExperts, 0)},
+			Epsilon: routerEps, Bias: s.Vector("e_score_correction_bias", c.NumExperts, 0)},
 		Gate:      s.Linear("gate", c.NumExperts, c.HiddenSize),
 		SwitchMLP: loadExperts(s, c.NumExperts, c.HiddenSize, c.MoEIntermediateSize),
 	}

@@ -10,6 +10,7 @@ import (
 	"headroom/engine/checkpoint"
 	"headroom/engine/nn"
 	"headroom/engine/ops"
+	"headroom/kernels"
 )
 
 // mixtureConfig holds the keys of config.json that mixtures of experts have in common. NumExperts
@@ -102,6 +103,38 @@ func (c *mixtureConfig) validateUniform(w *checkpoint.Weights, d *decoderConfig)
 	faults := append(d.resolve(), c.resolve(d)...)
 	faults = append(faults, positive("num_experts", c.NumExperts))
 	return validate(w.Config.ModelType, append(faults, d.fillLayerTypes()...)...)
+}
+
+// routerEps is what the router of DeepSeek and its followers add to the sum by which they divide
+// the weights of a row.
+const routerEps = 1e-20
+
+// routerConfig holds the keys of the router of DeepSeek, which has groups of experts and a factor
+// of their weights.
+type routerConfig struct {
+	NGroup              int     `json:"n_group"`
+	TopKGroup           int     `json:"topk_group"`
+	RoutedScalingFactor float64 `json:"routed_scaling_factor"`
+}
+
+// newRouterConfig returns the defaults.
+func newRouterConfig() routerConfig {
+	return routerConfig{NGroup: 1, TopKGroup: 1, RoutedScalingFactor: 1}
+}
+
+// routing returns the routing to topK of some experts. It has sigmoids if there is a correction
+// bias [1, experts], which only the choice of experts sees, and otherwise a softmax.
+func (c *routerConfig) routing(w *checkpoint.Weights, experts, topK int, normalize bool,
+	bias kernels.Tensor) ops.Routing {
+	r := ops.Routing{TopK: topK, Normalize: normalize, Epsilon: routerEps, Bias: bias,
+		Sigmoid: !bias.IsNone()}
+	if c.NGroup > 1 {
+		r.Groups, r.TopGroups = c.NGroup, c.TopKGroup
+	}
+	if c.RoutedScalingFactor != 1 {
+		r.Scale = scale(ones(w, experts), float32(c.RoutedScalingFactor))
+	}
+	return r
 }
 
 // moeBlock returns the mixture of experts of a layer s: block_sparse_moe, or mlp in some writers'

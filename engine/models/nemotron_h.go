@@ -24,8 +24,6 @@ import (
 	"headroom/kernels"
 )
 
-const nemotronRouterEps = 1e-20 // what the router adds to the sum by which it divides the weights
-
 // nemotronKinds maps the names of layers in layers_block_type to the letters of the pattern.
 var nemotronKinds = map[string]byte{
 	"mamba": 'M', linearAttention: 'M', "conv": 'M', "attention": '*', fullAttention: '*',
@@ -53,16 +51,14 @@ type nemotronHConfig struct {
 	UseConvBias    bool   `json:"use_conv_bias"`
 	MambaHiddenAct string `json:"mamba_hidden_act"`
 
-	NRoutedExperts      int     `json:"n_routed_experts"`
-	NSharedExperts      int     `json:"n_shared_experts"`
-	NumExpertsPerTok    int     `json:"num_experts_per_tok"`
-	MoEIntermediateSize int     `json:"moe_intermediate_size"`
-	MoESharedSize       int     `json:"moe_shared_expert_intermediate_size"`
-	MoELatentSize       int     `json:"moe_latent_size"` // 0: experts see all dimensions
-	NGroup              int     `json:"n_group"`
-	TopKGroup           int     `json:"topk_group"`
-	NormTopKProb        bool    `json:"norm_topk_prob"`
-	RoutedScalingFactor float64 `json:"routed_scaling_factor"`
+	routerConfig
+	NRoutedExperts      int  `json:"n_routed_experts"`
+	NSharedExperts      int  `json:"n_shared_experts"`
+	NumExpertsPerTok    int  `json:"num_experts_per_tok"`
+	MoEIntermediateSize int  `json:"moe_intermediate_size"`
+	MoESharedSize       int  `json:"moe_shared_expert_intermediate_size"`
+	MoELatentSize       int  `json:"moe_latent_size"` // 0: experts see all dimensions
+	NormTopKProb        bool `json:"norm_topk_prob"`
 
 	pattern string
 }
@@ -70,7 +66,7 @@ type nemotronHConfig struct {
 func loadNemotronH(w *checkpoint.Weights) (Model, error) {
 	c := nemotronHConfig{decoderConfig: newDecoderConfig(), mambaConfig: newMambaConfig(),
 		LayerNormEpsilon: 1e-5, MLPHiddenAct: "relu2", MambaHiddenAct: "silu", UseConvBias: true,
-		NGroups: 1, NGroup: 1, TopKGroup: 1, NormTopKProb: true, RoutedScalingFactor: 1}
+		NGroups: 1, NormTopKProb: true, routerConfig: newRouterConfig()}
 	if err := w.Config.Decode(&c); err != nil {
 		return nil, err
 	}
@@ -95,6 +91,14 @@ func loadNemotronH(w *checkpoint.Weights) (Model, error) {
 			l.mlp = c.plainMLP(s, c.IntermediateSize)
 		}
 		return l, cache.LayerSpec{}
+	}
+	from.blockLayer = func(s checkpoint.Scope, _ float32) (decoderLayer, cache.LayerSpec) {
+		attention, experts := s.Sub("layers.0"), s.Sub("layers.1")
+		return &transformerLayer{norms: layerNorms{
+			beforeMixer: attention.Vector("norm.weight", c.HiddenSize, 0),
+			beforeMLP:   experts.Vector("norm.weight", c.HiddenSize, 0),
+		}, mixer: c.attention(attention.Sub("mixer"), c.llamaAttention()),
+			mlp: c.experts(w, experts.Sub("mixer"))}, c.attentionSpec()
 	}
 	return from.load(w, &c.decoderConfig), nil
 }
@@ -213,16 +217,9 @@ func (c *nemotronHConfig) plainMLP(s checkpoint.Scope, n int) *nn.PlainMLP {
 // experts loads the mixture of experts s.
 func (c *nemotronHConfig) experts(w *checkpoint.Weights, s checkpoint.Scope) *nn.PlainMoE {
 	m := &nn.PlainMoE{
-		Routing: ops.Routing{TopK: c.NumExpertsPerTok, Sigmoid: true, Normalize: c.NormTopKProb,
-			Epsilon: nemotronRouterEps,
-			Bias:    s.Vector("gate.e_score_correction_bias", c.NRoutedExperts, 0)},
+		Routing: c.routing(w, c.NRoutedExperts, c.NumExpertsPerTok, c.NormTopKProb,
+			s.Vector("gate.e_score_correction_bias", c.NRoutedExperts, 0)),
 		Gate: s.Linear("gate", c.NRoutedExperts, c.HiddenSize),
-	}
-	if c.NGroup > 1 {
-		m.Groups, m.TopGroups = c.NGroup, c.TopKGroup
-	}
-	if c.RoutedScalingFactor != 1 {
-		m.Scale = scale(ones(w, c.NRoutedExperts), float32(c.RoutedScalingFactor))
 	}
 	in := c.HiddenSize
 	if c.MoELatentSize > 0 {

@@ -31,7 +31,6 @@ type qwen35Config struct {
 	LinearKeyHeadDim      int `json:"linear_key_head_dim"`
 	LinearValueHeadDim    int `json:"linear_value_head_dim"`
 	LinearConvKernelDim   int `json:"linear_conv_kernel_dim"`
-	MTPNumHiddenLayers    int `json:"mtp_num_hidden_layers"`
 
 	interleaved bool // the projections of GatedDeltaNet are those of Qwen3-Next (qwen3_next.go)
 }
@@ -85,58 +84,13 @@ func (c *qwen35Config) load(w *checkpoint.Weights) (Model, error) {
 	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
 		return c.hybridLayer(i, s, rope, from.normOffset)
 	}
-	m := from.load(w, &c.decoderConfig)
-	m.loadMTP = c.mtp(w, rope, from.normOffset)
-	return m, nil
-}
-
-// mtp returns the function that loads the block which drafts tokens. Its result is nil if there is
-// none with one layer.
-func (c *qwen35Config) mtp(w *checkpoint.Weights, rope ops.Rope,
-	normOffset float32) func() (*mtp, cache.LayerSpec) {
-	return func() (*mtp, cache.LayerSpec) {
-		s, ok := w.FindBlock()
-		if !ok || !c.hasOneLayer(s) {
-			return nil, cache.LayerSpec{}
-		}
-		p := &mtp{fc: s.Linear("fc", c.HiddenSize, 2*c.HiddenSize)}
-		p.hiddenNorm = s.Vector("pre_fc_norm_hidden.weight", c.HiddenSize, 0)
-		offset := centreNorm(p.hiddenNorm, normOffset)
-		p.embeddingNorm = s.Vector("pre_fc_norm_embedding.weight", c.HiddenSize, offset)
-		p.norm = s.Vector("norm.weight", c.HiddenSize, offset)
-		l := s.Sub("layers.0")
-		p.attention = c.gatedAttention(l.Sub("self_attn"), rope, offset)
-		p.layer = transformerLayer{norms: c.preNorms(l, offset), mixer: p.attention,
-			mlp: c.mixtureConfig.load(l.Sub("mlp"), c.NumHiddenLayers-1, &c.decoderConfig)}
-		return p, c.attentionSpec()
+	from.blockLayer = func(s checkpoint.Scope, offset float32) (decoderLayer, cache.LayerSpec) {
+		return &transformerLayer{norms: c.preNorms(s, offset),
+			mixer: c.gatedAttention(s.Sub("self_attn"), rope, offset),
+			mlp: c.mixtureConfig.load(s.Sub("mlp"), c.NumHiddenLayers-1,
+				&c.decoderConfig)}, c.attentionSpec()
 	}
-}
-
-// hasOneLayer reports whether the block s has one layer. Conversions that leave the block out may
-// set its number of layers to 0, and the block is then added again.
-func (c *qwen35Config) hasOneLayer(s checkpoint.Scope) bool {
-	added := c.MTPNumHiddenLayers == 0 && s.Shape("fc.weight") != nil
-	return c.MTPNumHiddenLayers == 1 || added && !s.Has("layers.1.input_layernorm.weight")
-}
-
-// centreNorm adds 1 to a norm weight that is stored zero-centred, and returns what it has added.
-// The blocks that draft are often added to a conversion later, so the weight itself tells which of
-// the two it is, by its mean. normOffset is that of the model, for a weight without values.
-func centreNorm(weight kernels.Tensor, normOffset float32) float32 {
-	if weight.Buffer == nil || weight.Buffer.Bytes == nil {
-		return normOffset
-	}
-	values, sum := weight.Float32s(), float32(0)
-	for _, v := range values {
-		sum += v
-	}
-	if sum >= 0.5*float32(len(values)) {
-		return 0
-	}
-	for i := range values {
-		values[i]++
-	}
-	return 1
+	return from.load(w, &c.decoderConfig), nil
 }
 
 // gatedAttention loads the attention module s.

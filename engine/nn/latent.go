@@ -35,9 +35,7 @@ func (l *LatentAttention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tens
 	kv cache.Layer) kernels.Tensor {
 	m, rank, width := x.Rows, l.Rank, l.Rank+l.RopeDim
 	q, latent := l.project(c, x)
-	key := c.Temp(kernels.F32, m, width)
-	c.RMSNormTo(key.Columns(0, rank), latent.Columns(0, rank), l.KVANorm, l.Eps)
-	c.RopeTo(key.Columns(rank, width), latent.Columns(rank, width), l.Rope, b.Spans, 1)
+	key := l.key(c, b, latent)
 
 	q = q.Reshape(m*l.Heads, l.NopeDim+l.RopeDim)
 	query := c.Temp(kernels.F32, m*l.Heads, width)
@@ -49,6 +47,22 @@ func (l *LatentAttention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tens
 	out := c.Temp(kernels.F32, m*l.Heads, l.UnembedOut.N)
 	c.HeadsTo(out, sums.Reshape(m*l.Heads, rank), l.HeadIDs, l.UnembedOut)
 	return l.OProj.Forward(c, out.Reshape(m, l.Heads*l.UnembedOut.N))
+}
+
+// Append adds the latents and rotated keys of x [M, hidden] to kv. It computes nothing else.
+func (l *LatentAttention) Append(c *ops.Context, b *batch.Batch, x kernels.Tensor,
+	kv cache.Layer) {
+	c.Append(l.key(c, b, l.KVAProj.Forward(c, x)), kernels.Tensor{}, kv.KV, b.Spans)
+}
+
+// key returns what the cache holds of each row [M, Rank+RopeDim]. latent is that of project.
+func (l *LatentAttention) key(c *ops.Context, b *batch.Batch,
+	latent kernels.Tensor) kernels.Tensor {
+	rank, width := l.Rank, l.Rank+l.RopeDim
+	key := c.Temp(kernels.F32, latent.Rows, width)
+	c.RMSNormTo(key.Columns(0, rank), latent.Columns(0, rank), l.KVANorm, l.Eps)
+	c.RopeTo(key.Columns(rank, width), latent.Columns(rank, width), l.Rope, b.Spans, 1)
+	return key
 }
 
 // project returns the queries [M, Heads*(NopeDim+RopeDim)], and the latent and key of each row

@@ -109,6 +109,7 @@ type Description struct {
 	Task             modelfile.Task // what the model is for; "": to generate text
 	Dimensions       int            // of the vectors that the model computes; 0: it computes none
 	Normalized       bool           // these vectors have length 1
+	Drafts           bool           // a block that drafts is loaded with it (MTP)
 }
 
 // KVBytes returns the memory of a sequence of the given length in the layers that keep every token.
@@ -273,7 +274,7 @@ func (p *Plan) Open(src checkpoint.Source, d kernels.Device) (*checkpoint.Weight
 	if err := p.attachBlock(w); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	w.FindBlock() // opens a file of its own, so that it is read with the others
+	models.OpenBlock(w)
 	return w, nil
 }
 
@@ -343,6 +344,7 @@ func (p *Plan) measure(m models.Model, w *checkpoint.Weights, weights int64) {
 		ContextTokens:    p.Spec.ContextTokens,
 		KVBytesPerToken:  p.PageSizes.Rest / cache.PageTokens,
 		StateBytesPerSeq: slotBytes,
+		Drafts:           p.Spec.Drafts,
 
 		KVStartTokens:        p.KV.Start(p.Spec.Layers),
 		KVStartBytesPerToken: p.PageSizes.Start / cache.PageTokens,

@@ -16,7 +16,8 @@ Some random models with GatedDeltaNet enlarge rounding errors: mlx-lm differs fr
 this is measured, and twice as much is allowed.
 
 Files: table.py has the rows and says how to add one, weights.py makes the models, server.py runs
-Headroom, golden.py writes engine/models/testdata/tiny, mutants.py shows that faults are found.
+Headroom, golden.py writes engine/models/testdata/tiny, blocks.py testdata/mtp, mutants.py shows
+that faults are found. originals.py and packings.py compare with transformers.
 """
 
 import argparse
@@ -28,6 +29,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import blocks
 import golden
 import mutants
 import server
@@ -126,8 +128,13 @@ def main():
     p.add_argument("--mutants", action="store_true", help="show that faults are found")
     p.add_argument("--originals", action="store_true",
                    help="compare originals with transformers; see originals.py")
+    p.add_argument("--packings", action="store_true",
+                   help="compare AWQ, GPTQ and compressed-tensors with transformers; see "
+                        "packings.py")
     p.add_argument("--golden", default="", metavar="TYPE",
                    help="write engine/models/testdata/tiny/TYPE; see golden.py")
+    p.add_argument("--blocks", action="store_true",
+                   help="write the blocks that draft of engine/models/testdata/mtp; see blocks.py")
     p.add_argument("--headroom", default=str(ROOT / "bin/headroom"), help="the program to test")
     p.add_argument("--verbose", action="store_true", help="print a line for each model")
     p.add_argument("--keep", default="", help="folder that keeps the models")
@@ -135,6 +142,9 @@ def main():
     types = [t for t in o.types.replace(",", " ").split() if t] or sorted(TYPES)
     if unknown := [t for t in types if t not in TYPES]:
         sys.exit(f"oracle: no row for {', '.join(unknown)} in build/oracle/models/table.py")
+    if o.blocks:
+        blocks.write()
+        return
     if o.golden:
         golden.write(o.golden, TYPES)
         return
@@ -145,6 +155,11 @@ def main():
         if o.originals:
             import originals  # needs PyTorch
             failed = originals.run(types, TYPES, o.headroom, folder, compare, PROMPT_TOKENS)
+            sys.exit(f"oracle: failed: {', '.join(failed)}" if failed else 0)
+        if o.packings:
+            import packings  # needs PyTorch
+            chosen = types if o.types else packings.TYPES
+            failed = packings.run(chosen, TYPES, o.headroom, folder, compare, PROMPT_TOKENS)
             sys.exit(f"oracle: failed: {', '.join(failed)}" if failed else 0)
         failed = run(types, o.headroom, o.keep or folder, o.verbose)
     if not o.types:

@@ -161,5 +161,6 @@ def make(name):
     (out / "expected.json").write_text(json.dumps([answers(model, ids) for ids in prompts]))
 
 
-for name in sys.argv[1:]:
-    make(name)
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        make(name)

@@ -119,6 +119,8 @@ export const modelDetails = {
   parameters: 'Parameters',
   parametersValue: (short: Text, exact: Text) => `${short} (${exact})`,
   weights: 'Weights',
+  drafts: 'Decodes ahead',
+  draftsValue: 'With its own block (MTP)',
   sizeOnDisk: 'Size on disk',
   maximumContext: 'Maximum context',
   tokens: (contextTokens: Text) => `${contextTokens} tokens`,

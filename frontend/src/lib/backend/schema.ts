@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: b7ce67263e24167aa1f605fa58f800bacb71e2ab2d4c1bef45e3d1ef53a3dfd0
+// SHA-256 of openapi.json: eb4c3e53609321e913806c6a92a3bd8dd4bb4cd4dff9bd604e913e2dceab48be
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -392,6 +392,7 @@ export interface HostModel {
   bundled: boolean;
   contextTokens: number;
   download: HostDownload | null;
+  drafts: boolean;
   error: string;
   fits: 'yes' | 'tight' | 'no';
   id: string;

@@ -12,6 +12,7 @@ export function fakeModel(change: Partial<Model>): Model {
     task: '',
     parameters: 20e6,
     quantization: '4-bit, group 64',
+    drafts: true,
     sizeBytes: 11.4e6,
     needBytes: 0.3 * GiB,
     fits: 'yes',

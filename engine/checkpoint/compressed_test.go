@@ -1,0 +1,85 @@
+package checkpoint
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"headroom/engine/problem"
+)
+
+// group returns an entry of config_groups with integers in groups.
+func group(bits, size, targets string) string {
+	return `{"weights": {"num_bits": ` + bits + `, "type": "int", "symmetric": true, "actorder": null,
+		"strategy": "group", "group_size": ` + size + `, "observer": "minmax"},
+		"input_activations": null, "targets": [` + targets + `]}`
+}
+
+// TestCompressedTargets checks which scheme a module has: that of its path, then that of the first
+// expression, then that of its class, unless it is ignored.
+func TestCompressedTargets(t *testing.T) {
+	c, err := ParseConfig([]byte(`{"model_type": "m", "quantization_config": {
+		"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {
+		"group_0": ` + group("4", "128", `"Linear"`) + `,
+		"group_1": ` + group("8", "64", `"re:.*down_proj", "re:(?!x)y"`) + `,
+		"group_2": ` + group("8", "32", `"a.0.down_proj", "lm_head"`) + `},
+		"ignore": ["a.1.q_proj", "re:.*gate$", "Embedding"], "kv_cache_scheme": null,
+		"sparsity_config": {"format": "dense"}, "transform_config": {}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for module, want := range map[string]pack{
+		"a.0.q_proj": {Bits: 4, Group: 128}, "a.1.q_proj": {},
+		"a.1.q_proj.x":  {Bits: 4, Group: 128},
+		"a.0.down_proj": {Bits: 8, Group: 32}, "a.1.down_proj": {Bits: 8, Group: 64},
+		"lm_head": {Bits: 8, Group: 32}, "a.0.mlp.gate": {},
+		"a.0.mlp.gate_proj": {Bits: 4, Group: 128},
+	} {
+		if got := c.Quantization.of(module); got != want {
+			t.Errorf("%s: got %+v, expected %+v", module, got, want)
+		}
+	}
+	if got := c.Quantization.String(); got != "4-bit, group 128 (compressed-tensors)" {
+		t.Errorf("got %q for the whole model, expected that of Linear", got)
+	}
+}
+
+// TestCompressedRefusals checks the sentences about what is not supported.
+func TestCompressedRefusals(t *testing.T) {
+	for quantization, says := range map[string]string{
+		`"format": "pack-quantized"`: "names no group",
+		`"format": "marlin-24", "config_groups": {"a": ` + group("4", "128", `"Linear"`) +
+			`}`: `has the format "marlin-24"`,
+		`"format": "pack-quantized", "config_groups": {"a": ` + group("7", "128", `"Linear"`) +
+			`}`: "expected integers of 2, 3",
+		`"format": "pack-quantized", "config_groups": {"a": {"weights": {"num_bits": 8,
+			"type": "int", "strategy": "tensor"}, "targets": ["Linear"]}}`: `strategy "tensor"`,
+		`"format": "dense", "config_groups": {"a": {"format": "pack-quantized", "weights": {
+			"num_bits": 4, "type": "float", "group_size": 16}, "targets": ["Linear"]}}`: `type "float"`,
+		`"format": "pack-quantized", "config_groups": {"a": ` + group("4", "128", `"Linear"`) +
+			`}, "transform_config": {"config_groups": {"u": {}}}`: "rotated",
+		`"format": "pack-quantized", "config_groups": {"a": ` + group("4", "128", `"Linear"`) +
+			`}, "sparsity_config": {"format": "sparse-24-bitmask"}`: "sparse",
+		`"format": "pack-quantized", "config_groups": []`: "damaged",
+	} {
+		_, err := ParseConfig([]byte(`{"model_type": "m", "quantization_config": {
+			"quant_method": "compressed-tensors", ` + quantization + `}}`))
+		if p := problem.From(err); err == nil || p.Code == problem.Internal ||
+			!strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, expected %q", quantization, err, says)
+		}
+	}
+}
+
+// TestHostilePatterns checks that expressions which would cost very much are ignored.
+func TestHostilePatterns(t *testing.T) {
+	var p modulePatterns
+	p.add([]string{"re:(((a{999}){999}){9})*", "re:b"}, 0)
+	if n := len(p.regexps); n != 1 {
+		t.Errorf("%d expressions, expected only the one without a count", n)
+	}
+	p.add(slices.Repeat([]string{"re:(a*)*b"}, 2*maxPatternBytes), 0)
+	if n, most := len(p.regexps), maxPatternBytes/len("(a*)*b"); n > most {
+		t.Errorf("%d expressions, expected at most %d", n, most)
+	}
+}
