@@ -251,7 +251,8 @@ func (a aheadTest) model(t *testing.T, m aheadModel, prompts [][]int32, rights,
 	for _, w := range aheadWays {
 		src, o := src, o
 		o.Speculate, o.Draft = engine.SpeculateAuto, p.propose
-		if w.needs != nil && !w.needs(t, m, &src, &o) || m.o.MaxKVTokens > 0 && o.DraftModel != nil {
+		if w.needs != nil && !w.needs(t, m, &src, &o) ||
+			m.o.MaxKVTokens > 0 && o.DraftModel != nil {
 			continue
 		}
 		ahead := openOn(src, o)

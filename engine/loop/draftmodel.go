@@ -133,7 +133,8 @@ func (m *draftModel) unread(r *request, known []int32) int {
 // allows. It cannot if the kept memory that unread relies on has been taken since.
 func (l *Loop) prepareDraftModel(r *request, unread, drafts int) bool {
 	m, d := l.drafts.chains.model, &r.draftMemory
-	if unread > 0 && m.left < 1 || d.match != nil && d.seen != m.changes || !l.reserve(r, len(r.seq.Tokens)+drafts) {
+	taken := d.match != nil && d.seen != m.changes
+	if unread > 0 && m.left < 1 || taken || !l.reserve(r, len(r.seq.Tokens)+drafts) {
 		return false
 	}
 	d.read = len(r.seq.Tokens) - 1 - unread
@@ -145,9 +146,9 @@ func (l *Loop) prepareDraftModel(r *request, unread, drafts int) bool {
 	return true
 }
 
-// reserve gives a request a slot of the draft model and pages for so many tokens: those kept for it,
-// and if need be those kept for others, or of a request that waits. It reports whether there were
-// enough.
+// reserve gives a request a slot of the draft model and pages for so many tokens: those that are
+// kept for it, and if need be those kept for others, or of a request that waits. It reports whether
+// there were enough.
 func (l *Loop) reserve(r *request, tokens int) bool {
 	m, d := l.drafts.chains.model, &r.draftMemory
 	m.resume(r)
