@@ -53,6 +53,14 @@ var aheadModels = []aheadModel{
 	{"short convolution", tiny("lfm2"), false, engine.Options{KVBits: "(8, 4)"}},
 }
 
+// blockFolders are the models of aheadModels whose block may be in a folder of its own.
+var blockFolders = map[string]blockFolder{
+	"demo":                         {"qwen3_5_mtp", afterMTP},
+	"gated delta rule, own block":  {"qwen3_5_mtp", afterMTP},
+	"quantized latents, own block": {"glm4_moe_lite_mtp", afterTwoLayers},
+	"Mamba-2, own block":           {"nemotron_h_mtp", afterMTP},
+}
+
 // files returns the files of a model.
 func files(src engine.Source) fs.FS {
 	if src.FS != nil {
@@ -83,19 +91,21 @@ var aheadWays = []aheadWay{
 		}},
 	{name: "a block's folder", least: 0.01, most: 0.98,
 		needs: func(t *testing.T, m aheadModel, src *engine.Source, o *engine.Options) bool {
-			if m.block {
-				model, block := splitModel(t, files(*src), nil)
+			folder, ok := blockFolders[m.name]
+			if ok {
+				model, block := splitModel(t, files(*src), folder, nil)
 				*src, o.DraftModel = model, &engine.DraftModel{Source: block, Required: true}
 			}
-			return m.block
+			return ok
 		}},
 	{name: "a block's folder, beside the model's block", least: 0.01, most: 0.98,
 		needs: func(t *testing.T, m aheadModel, src *engine.Source, o *engine.Options) bool {
-			if m.block {
-				_, block := splitModel(t, files(*src), nil)
+			folder, ok := blockFolders[m.name]
+			if ok {
+				_, block := splitModel(t, files(*src), folder, nil)
 				o.DraftModel = &engine.DraftModel{Source: block, Required: true}
 			}
-			return m.block
+			return ok
 		}},
 	{name: "draft model, a copy", least: 0.9, most: 1,
 		needs: func(_ *testing.T, m aheadModel, src *engine.Source, o *engine.Options) bool {
