@@ -5,6 +5,7 @@ package engine_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -17,34 +18,77 @@ import (
 	"headroom/engine/safetensors"
 )
 
-// splitDemo writes the demo model without its block to a folder, and the block to another one, as
-// mlx-vlm does (engine/models/testdata/mtp.py). change may change the config of the block.
+// splitDemo is splitModel of the demo model.
 func splitDemo(t *testing.T, change func(config map[string]any)) (model, block engine.Source) {
 	t.Helper()
 	files, err := fs.Sub(demo.Files, "model")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return splitModel(t, files, blockFolder{"qwen3_5_mtp", afterMTP}, change)
+}
+
+// blockFolder is how a block is kept in a folder of its own.
+type blockFolder struct {
+	modelType string
+	// tensor returns the name of a tensor of the block there, and whether it is one.
+	tensor func(name string) (own string, ok bool)
+}
+
+func afterMTP(name string) (own string, ok bool) {
+	_, own, ok = strings.Cut(name, "mtp.")
+	return own, ok
+}
+
+// afterTwoLayers is for a block that is the layer after the two of a tiny model.
+func afterTwoLayers(name string) (own string, ok bool) {
+	rest, ok := strings.CutPrefix(name, "model.layers.2.")
+	switch part, _, _ := strings.Cut(rest, "."); part {
+	case "eh_proj", "enorm", "hnorm":
+		return "model." + rest, ok
+	case "shared_head":
+		return "model.shared_head_norm.weight", ok
+	}
+	return "model.mtp_block." + rest, ok
+}
+
+// splitTensors returns copies of a model's tensors, and of those of its block.
+func splitTensors(t *testing.T, dir string, folder blockFolder) (others,
+	own []safetensors.Tensor) {
+	t.Helper()
+	for _, file := range []string{"model.safetensors", "mtp.safetensors"} {
+		all, err := safetensors.OpenFile(filepath.Join(dir, file))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer all.Close()
+		for _, name := range all.Names() {
+			x, _ := all.Tensor(name)
+			x.Data = bytes.Clone(x.Data)
+			if rest, ok := folder.tensor(name); ok {
+				x.Name = rest
+				own = append(own, x)
+			} else {
+				others = append(others, x)
+			}
+		}
+	}
+	return others, own
+}
+
+// splitModel writes a model without its block to a folder, and the block to another one, as mlx-vlm
+// does (engine/models/testdata/mtp.py). change may change the config of the block.
+func splitModel(t *testing.T, files fs.FS, folder blockFolder,
+	change func(config map[string]any)) (model, block engine.Source) {
+	t.Helper()
 	model, block = engine.Source{Dir: t.TempDir()}, engine.Source{Dir: t.TempDir()}
 	if err := os.CopyFS(model.Dir, files); err != nil {
 		t.Fatal(err)
 	}
-	all, err := safetensors.OpenDir(model.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer all.Close()
-	var others, own []safetensors.Tensor
-	for _, name := range all.Names() {
-		x, _ := all.Tensor(name)
-		x.Data = bytes.Clone(x.Data)
-		if _, rest, ok := strings.Cut(name, "mtp."); ok {
-			x.Name = rest
-			own = append(own, x)
-		} else {
-			others = append(others, x)
-		}
-	}
+	others, own := splitTensors(t, model.Dir, folder)
 	write := func(dir, name string, data []byte, err error) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), data, 0o600)
@@ -53,6 +97,7 @@ func splitDemo(t *testing.T, change func(config map[string]any)) (model, block e
 			t.Fatal(err)
 		}
 	}
+	_ = os.Remove(filepath.Join(model.Dir, "mtp.safetensors")) // its block may be here
 	for dir, tensors := range map[string][]safetensors.Tensor{model.Dir: others, block.Dir: own} {
 		var file bytes.Buffer
 		err := safetensors.Write(&file, tensors, nil)
@@ -66,7 +111,7 @@ func splitDemo(t *testing.T, change func(config map[string]any)) (model, block e
 	if err != nil {
 		t.Fatal(err)
 	}
-	config["model_type"] = "qwen3_5_mtp"
+	config["model_type"] = folder.modelType
 	if change != nil {
 		change(config)
 	}

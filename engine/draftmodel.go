@@ -225,7 +225,8 @@ func (e *Engine) loopDraftModel() *loop.DraftModel {
 		Runner: e.draft.runner, Name: d.Name, Drafts: d.Tokens,
 		Tokens:        min(p.Spec.VocabSize, e.plan.Spec.VocabSize),
 		ContextTokens: p.ContextTokens, Pages: p.Pages.Rest, Slots: e.plan.MaxSequences,
-		States: p.HasStates(), PieceTokens: p.ChunkTokens}
+		States: p.HasStates(), Recurrent: p.Description.StateBytesPerSeq > 0,
+		PieceTokens: p.ChunkTokens}
 }
 
 // close frees the weights.

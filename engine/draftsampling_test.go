@@ -38,7 +38,8 @@ func TestDraftedDistribution(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			m := aheadModels[slices.IndexFunc(aheadModels,
 				func(m aheadModel) bool { return m.name == "quantized pages" })]
-			if w.needs != nil && !w.needs(t, m, m.source(t), &engine.Options{}) {
+			probe := m.source(t)
+			if w.needs != nil && !w.needs(t, m, &probe, &engine.Options{}) {
 				m = aheadModels[slices.IndexFunc(aheadModels, func(m aheadModel) bool {
 					return m.name == "gated delta rule, own block"
 				})]
@@ -56,7 +57,7 @@ func TestDraftedDistribution(t *testing.T) {
 			}
 			o.Speculate, o.Draft = engine.SpeculateAuto, p.propose
 			if w.needs != nil {
-				w.needs(t, m, src, &o)
+				w.needs(t, m, &src, &o)
 			}
 			ahead := openModel(t, src, o)
 			ahead.FreeRows()

@@ -6,6 +6,7 @@ package engine_test
 
 import (
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -52,11 +53,28 @@ var aheadModels = []aheadModel{
 	{"short convolution", tiny("lfm2"), false, engine.Options{KVBits: "(8, 4)"}},
 }
 
+// blockFolders are the models of aheadModels whose block may be in a folder of its own.
+var blockFolders = map[string]blockFolder{
+	"demo":                         {"qwen3_5_mtp", afterMTP},
+	"gated delta rule, own block":  {"qwen3_5_mtp", afterMTP},
+	"quantized latents, own block": {"glm4_moe_lite_mtp", afterTwoLayers},
+	"Mamba-2, own block":           {"nemotron_h_mtp", afterMTP},
+}
+
+// files returns the files of a model.
+func files(src engine.Source) fs.FS {
+	if src.FS != nil {
+		return src.FS
+	}
+	return os.DirFS(src.Dir)
+}
+
 // aheadWay is a way to decode ahead.
 type aheadWay struct {
 	name string
-	// needs adds what the way needs to o, and reports whether the model has it. nil: nothing.
-	needs func(t *testing.T, m aheadModel, src engine.Source, o *engine.Options) bool
+	// needs adds what the way needs to o, and reports whether the model has it. It may replace src
+	// by a folder with the same model. nil: nothing.
+	needs func(t *testing.T, m aheadModel, src *engine.Source, o *engine.Options) bool
 	// propose proposes depth tokens after others; nil: the model's block or its draft model does.
 	propose func(p *proposer, tokens []int32, depth int) []int32
 	once    bool // it has no depth: the engine decides
@@ -68,22 +86,40 @@ var aheadWays = []aheadWay{
 	{name: "lookup", propose: (*proposer).lookup, least: 0.02, most: 0.98},
 	{name: "lookup in others", propose: (*proposer).inOthers, least: 0.3, most: 0.98},
 	{name: "the model's block", least: 0.01, most: 0.98,
-		needs: func(_ *testing.T, m aheadModel, _ engine.Source, _ *engine.Options) bool {
+		needs: func(_ *testing.T, m aheadModel, _ *engine.Source, _ *engine.Options) bool {
 			return m.block
 		}},
+	{name: "a block's folder", least: 0.01, most: 0.98,
+		needs: func(t *testing.T, m aheadModel, src *engine.Source, o *engine.Options) bool {
+			folder, ok := blockFolders[m.name]
+			if ok {
+				model, block := splitModel(t, files(*src), folder, nil)
+				*src, o.DraftModel = model, &engine.DraftModel{Source: block, Required: true}
+			}
+			return ok
+		}},
+	{name: "a block's folder, beside the model's block", least: 0.01, most: 0.98,
+		needs: func(t *testing.T, m aheadModel, src *engine.Source, o *engine.Options) bool {
+			folder, ok := blockFolders[m.name]
+			if ok {
+				_, block := splitModel(t, files(*src), folder, nil)
+				o.DraftModel = &engine.DraftModel{Source: block, Required: true}
+			}
+			return ok
+		}},
 	{name: "draft model, a copy", least: 0.9, most: 1,
-		needs: func(_ *testing.T, m aheadModel, src engine.Source, o *engine.Options) bool {
-			o.DraftModel = &engine.DraftModel{Source: src, Required: true}
+		needs: func(_ *testing.T, m aheadModel, src *engine.Source, o *engine.Options) bool {
+			o.DraftModel = &engine.DraftModel{Source: *src, Required: true}
 			return true
 		}},
 	{name: "draft model, another", most: 0.5,
-		needs: func(t *testing.T, m aheadModel, _ engine.Source, o *engine.Options) bool {
+		needs: func(t *testing.T, m aheadModel, _ *engine.Source, o *engine.Options) bool {
 			small := tinySource(t, "qwen3_5_text") // recurrent
 			o.DraftModel = &engine.DraftModel{Source: small, Required: true}
 			return !m.block // those have other vocabularies
 		}},
 	{name: "DFlash drafter", most: 0.5, // which is random
-		needs: func(t *testing.T, m aheadModel, _ engine.Source, o *engine.Options) bool {
+		needs: func(t *testing.T, m aheadModel, _ *engine.Source, o *engine.Options) bool {
 			layers := map[string]int{"full attention": 4, "quantized pages": 4,
 				"quantized pages after a start": 4, "windows": 6}[m.name]
 			if layers > 0 {
@@ -207,13 +243,13 @@ func (a aheadTest) model(t *testing.T, m aheadModel, prompts [][]int32, rights,
 	src, o := m.source(t), m.o
 	o.ContextTokens, o.MaxSequences, o.ChunkTokens, o.KeptStates = 512, 4, 96, 40
 	o.QueueRequests = len(prompts)
-	openOn := func(o engine.Options) *engine.Engine {
+	openOn := func(src engine.Source, o engine.Options) *engine.Engine {
 		if a.device != "" {
 			return openMetal(t, a.device, src, o)
 		}
 		return openModel(t, src, o)
 	}
-	plain := openOn(o)
+	plain := openOn(src, o)
 	p := &proposer{vocab: 300, r: rand.New(rand.NewPCG(1, 9))}
 	var want plainAnswers
 	for i, prompt := range prompts {
@@ -223,12 +259,13 @@ func (a aheadTest) model(t *testing.T, m aheadModel, prompts [][]int32, rights,
 	}
 	plain.Close()
 	for _, w := range aheadWays {
-		o := o
+		src, o := src, o
 		o.Speculate, o.Draft = engine.SpeculateAuto, p.propose
-		if w.needs != nil && !w.needs(t, m, src, &o) || m.o.MaxKVTokens > 0 && o.DraftModel != nil {
+		if w.needs != nil && !w.needs(t, m, &src, &o) ||
+			m.o.MaxKVTokens > 0 && o.DraftModel != nil {
 			continue
 		}
-		ahead := openOn(o)
+		ahead := openOn(src, o)
 		ahead.FreeRows()
 		for _, depth := range a.depths {
 			p.mu.Lock()

@@ -41,6 +41,9 @@ func (e *Engine) replaceRunner(d kernels.Device, wrap func(models.Model) models.
 // slot is accounted for. No request may be in flight; the block store may be reading and writing.
 func (e *Engine) CheckMemory() error { return e.loop.CheckIdle() }
 
+// DraftModelRows returns how many rows the draft model has computed.
+func (e *Engine) DraftModelRows() int { return e.loop.DraftModelRows() }
+
 // SlotBytes returns the size of the memory allocated for one slot.
 func (e *Engine) SlotBytes() (n int64) {
 	for _, r := range e.runner.SlotRegions() {

@@ -45,7 +45,7 @@ type Host interface {
 	RemoveModel(id, path string) error
 	RevealModel(id, path string) error
 	// CheckModel reports why a model could not be opened with these options.
-	CheckModel(id string, o engine.Options) error
+	CheckModel(id string, m settings.Model, o engine.Options) error
 	DraftModels(id string) ([]string, error)
 	// RenewModel is called after the settings of a model have changed.
 	RenewModel(id string)

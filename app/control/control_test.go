@@ -19,6 +19,7 @@ import (
 	"headroom/app/cache"
 	"headroom/app/host"
 	"headroom/app/power"
+	"headroom/app/settings"
 	"headroom/app/wired"
 	"headroom/engine"
 	"headroom/engine/guard"
@@ -112,7 +113,7 @@ func (h *fakeHost) RevealModel(id, path string) error {
 
 func (h *fakeHost) RenewModel(id string) { h.record("renew " + id) }
 
-func (h *fakeHost) CheckModel(id string, o engine.Options) error {
+func (h *fakeHost) CheckModel(id string, _ settings.Model, o engine.Options) error {
 	if o.KVFormat == "f17" {
 		return problem.New(problem.BadRequest, "This KV cache format does not exist", "", "")
 	}

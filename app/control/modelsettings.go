@@ -149,7 +149,7 @@ func (a *API) changeModel(id string, m settings.Model) error {
 		if o.DraftModel != nil && m.DraftModel != "" { // whoever names it should hear what is wrong
 			o.DraftModel.Required, o.AvailableBytes = true, 1<<50
 		}
-		if err := a.host.CheckModel(id, o); err != nil {
+		if err := a.host.CheckModel(id, m, o); err != nil {
 			return err
 		}
 	}

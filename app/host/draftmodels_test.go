@@ -10,7 +10,9 @@ import (
 
 	"headroom/app/demo"
 	"headroom/app/library"
+	"headroom/app/settings"
 	"headroom/engine"
+	"headroom/engine/modelfile"
 )
 
 // TestDraftModels: a folder with a block or a DFlash drafter is listed as a drafter, not as a
@@ -52,6 +54,30 @@ func TestDraftModels(t *testing.T) {
 	for _, id := range []string{"fits-MTP-4bit", "unknown"} {
 		if got, err := h.DraftModels(id); err == nil {
 			t.Errorf("offered to %s: %q", id, got)
+		}
+	}
+}
+
+// TestDraftModelOfVectors: the settings of a model that generates no text name no draft model, in
+// whatever way it would decode ahead. A flag's draft model, which is that of all models, is no
+// fault of this one's settings.
+func TestDraftModelOfVectors(t *testing.T) {
+	for task, refused := range map[modelfile.Task]bool{modelfile.Generate: false,
+		modelfile.Embed: true, modelfile.Rerank: true} {
+		h := newTestHostWith(t, func(o *Options) {
+			describe := func(engine.Source, engine.Options) (engine.Description, error) {
+				return engine.Description{Architecture: "fake", Task: task}, nil
+			}
+			o.Library = library.New(o.Library.Roots(), engine.Options{}, describe)
+		})
+		flags := engine.Options{DraftModel: &engine.DraftModel{}}
+		if err := h.CheckModel("a", settings.Model{}, flags); err != nil {
+			t.Errorf("%q without a draft model of its own: %v", task, err)
+		}
+		err := h.CheckModel("a", settings.Model{DraftModel: "b"}, engine.Options{})
+		if refused != (err != nil) ||
+			refused && !strings.Contains(err.Error(), "generates no text") {
+			t.Errorf("%q with a draft model: %v", task, err)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"headroom/app/library"
 	"headroom/app/memory"
+	"headroom/app/settings"
 	"headroom/engine"
 	"headroom/engine/modelfile"
 	"headroom/engine/problem"
@@ -179,12 +180,18 @@ func (h *Host) engineOptions(id string) engine.Options {
 	return h.options.Engine(id)
 }
 
-// CheckModel checks that the model can be loaded with these options, regardless of memory. The
-// error is a Problem.
-func (h *Host) CheckModel(id string, o engine.Options) error {
+// CheckModel checks that the model can be loaded with these options, regardless of memory, and that
+// its own settings name no draft model where there is nothing to draft. The error is a Problem.
+func (h *Host) CheckModel(id string, own settings.Model, o engine.Options) error {
 	m, _, err := h.modelByID(id)
-	if err == nil {
-		_, err = h.options.Library.DescribeWith(m, o)
+	if err != nil {
+		return err
+	}
+	description, err := h.options.Library.DescribeWith(m, o)
+	if err == nil && own.DraftModel != "" && description.Task != modelfile.Generate {
+		return problem.New(problem.BadRequest, "These settings are not valid",
+			"the model generates no text, so no draft model can draft for it",
+			"Leave out draftModel.")
 	}
 	return err
 }

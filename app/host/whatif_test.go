@@ -7,6 +7,7 @@ import (
 
 	"headroom/app/library"
 	"headroom/app/memory"
+	"headroom/app/settings"
 	"headroom/engine"
 )
 
@@ -175,10 +176,10 @@ func TestRenewModel(t *testing.T) {
 	if now := h.State().ModelsVersion; now == before {
 		t.Errorf("ModelsVersion stays %d", now)
 	}
-	if err := h.CheckModel("a", engine.Options{}); err != nil {
+	if err := h.CheckModel("a", settings.Model{}, engine.Options{}); err != nil {
 		t.Error(err)
 	}
-	if err := h.CheckModel("unknown", engine.Options{}); err == nil {
+	if err := h.CheckModel("unknown", settings.Model{}, engine.Options{}); err == nil {
 		t.Error("CheckModel accepts an unknown model")
 	}
 }

@@ -160,6 +160,11 @@ func (l *Loop) proposeTrial(r *request, unread int, speed float64) {
 
 // draftChains drafts the tokens for which propose has made room in the planned work.
 func (l *Loop) draftChains(work []sched.Work) (err error) {
+	defer func() {
+		if err != nil {
+			l.releaseDraftModel()
+		}
+	}()
 	defer recovered(&err)
 	c := &l.drafts.chains
 	c.took = 0

@@ -2,8 +2,8 @@ package loop
 
 // A draft model: a smaller model with the same vocabulary, which drafts in place of the model's own
 // block (chain.go). It runs on the same device, between passes, and has memory of its own: pages
-// and slots for the sequences that it drafts for. It has no prefix cache, so it reads every prompt
-// from the beginning.
+// and slots for the sequences that it drafts for. What it has read of a request that has ended is
+// kept for the next turn (draftkept.go).
 //
 // It reads what it has not read yet in pieces, before it drafts. A piece is short, so that other
 // sequences do not wait. Its time counts: a sequence is read only if its drafts are expected to
@@ -38,6 +38,8 @@ type DraftModel struct {
 	// twice as many slots, for copies.
 	Slots  int
 	States bool
+	// Recurrent means that a sequence can go on only where it ended, because of States or rings.
+	Recurrent bool
 	// PieceTokens is the maximum number of tokens that it reads before a pass. The Runner has room
 	// for Slots tokens more. 0: 256.
 	PieceTokens int
@@ -60,10 +62,13 @@ const (
 type draftModel struct {
 	DraftModel
 	pool    *prefix.Pool
-	vocab   int     // of the large model
-	slots   []int32 // free
-	reading float64 // seconds to read a token; 0: not measured
-	left    int     // tokens that may still be read before this pass
+	vocab   int          // of the large model
+	slots   []int32      // free
+	kept    []*keptDraft // least recently used first
+	changes int          // of kept
+	reading float64      // seconds to read a token; 0: not measured
+	left    int          // tokens that may still be read before this pass
+	rows    int          // that it has computed, for tests
 
 	logitRows []int32 // memory of step
 }
@@ -76,6 +81,10 @@ type draftMemory struct {
 	read  int // it has read the first tokens, of which all are true
 	wrote int // it has also read drafts after these, up to here
 	piece int // tokens that it reads before this pass, without drafting
+
+	// What match has found, when draftModel.changes was seen. match is nil once it is used.
+	match         *keptDraft
+	matched, seen int
 }
 
 // newDraftModel returns nil for nil.
@@ -111,7 +120,7 @@ func (m *draftModel) unread(r *request, known []int32) int {
 	if len(known) >= m.ContextTokens {
 		return -1
 	}
-	read := min(r.draftMemory.read, len(known)-1)
+	read := min(max(r.draftMemory.read, m.match(r, known)), len(known)-1)
 	if m.Tokens < m.vocab && slices.ContainsFunc(known[read:],
 		func(t int32) bool { return int(t) >= m.Tokens }) {
 		return -1
@@ -121,10 +130,11 @@ func (m *draftModel) unread(r *request, known []int32) int {
 
 // prepareDraftModel reserves memory for the known tokens of a request and drafts. It reports
 // whether the draft model can draft before this pass. If not, it reads a piece instead, if memory
-// allows.
+// allows. It cannot if the kept memory that unread relies on has been taken since.
 func (l *Loop) prepareDraftModel(r *request, unread, drafts int) bool {
 	m, d := l.drafts.chains.model, &r.draftMemory
-	if unread > 0 && m.left < 1 || !l.reserve(r, len(r.seq.Tokens)+drafts) {
+	taken := d.match != nil && d.seen != m.changes
+	if unread > 0 && m.left < 1 || taken || !l.reserve(r, len(r.seq.Tokens)+drafts) {
 		return false
 	}
 	d.read = len(r.seq.Tokens) - 1 - unread
@@ -136,20 +146,31 @@ func (l *Loop) prepareDraftModel(r *request, unread, drafts int) bool {
 	return true
 }
 
-// reserve gives a request a slot of the draft model and pages for so many tokens, if need be those
-// of a request that waits. It reports whether there were enough.
+// reserve gives a request a slot of the draft model and pages for so many tokens: those that are
+// kept for it, and if need be those kept for others, or of a request that waits. It reports whether
+// there were enough.
 func (l *Loop) reserve(r *request, tokens int) bool {
 	m, d := l.drafts.chains.model, &r.draftMemory
+	m.resume(r)
 	need := (tokens + cache.PageTokens - 1) / cache.PageTokens
+	if need > m.pool.Free().Rest+m.pool.Used().Rest {
+		return false
+	}
+	enough := func() bool {
+		return (d.held || len(m.slots) > 0) && m.pool.Free().Rest >= need-len(d.pages)
+	}
+	for len(m.kept) > 0 && !enough() {
+		m.evict(0)
+	}
 	for _, other := range l.requests {
-		if (d.held || len(m.slots) > 0) && m.pool.Free().Rest >= need-len(d.pages) {
+		if enough() {
 			break
 		}
 		if other != r && other.seq.Slot < 0 {
 			m.release(other)
 		}
 	}
-	if !d.held && len(m.slots) == 0 || m.pool.Free().Rest < need-len(d.pages) {
+	if !enough() {
 		return false
 	}
 	if !d.held {
@@ -172,6 +193,15 @@ func (m *draftModel) release(r *request) {
 		m.slots = append(m.slots, d.slot)
 	}
 	*d = draftMemory{pages: d.pages[:0]}
+}
+
+// releaseDraftModel frees what the draft model keeps of running requests, after a step that failed.
+func (l *Loop) releaseDraftModel() {
+	if m := l.drafts.chains.model; m != nil {
+		for _, r := range l.requests {
+			m.release(r)
+		}
+	}
 }
 
 // gatherPieces adds the pieces that are read before a pass, without drafting.
@@ -222,6 +252,7 @@ func (l *Loop) stepDraftModel(step int) (row func(i int) []float32, err error) {
 	if len(c.tokens) == 0 {
 		return nil, nil
 	}
+	m.rows += len(c.tokens)
 	logits, err := m.Runner.Step(c.tokens, c.spans, m.logitRows)
 	if err != nil {
 		return nil, err

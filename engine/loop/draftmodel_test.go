@@ -1,9 +1,11 @@
 package loop
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"headroom/engine/draft"
 	"headroom/engine/prefix"
 	"headroom/engine/sched"
 )
@@ -116,5 +118,99 @@ func TestDraftModelUnread(t *testing.T) {
 		if got := m.unread(r, c.known); got != c.want {
 			t.Errorf("%d tokens: %d unread, expected %d", len(c.known), got, c.want)
 		}
+	}
+}
+
+// TestDraftModelMatch: what is kept need not be read, and the cost of a trial counts the rest
+// alone. A recurrent draft model goes on only where a sequence ended.
+func TestDraftModelMatch(t *testing.T) {
+	tokens := make([]int32, 100)
+	for i := range tokens {
+		tokens[i] = int32(i)
+	}
+	fork := slices.Concat(tokens[:70], []int32{7, 7})
+	for _, c := range []struct {
+		recurrent, private bool
+		known              []int32
+		unread             int
+		left               int // kept sequences, once the request has its memory
+	}{
+		{false, false, tokens, 9, 0},            // goes on where the kept one ended
+		{true, false, tokens, 9, 0},             // the same
+		{false, true, tokens, 99 - 64, 1},       // shares its full pages
+		{false, false, fork, 71 - 64, 1},        // the same
+		{true, false, fork, 71, 1},              // reads all
+		{false, false, tokens[5:], 94, 1},       // the same
+		{false, false, tokens[:90], 89 - 64, 1}, // all but the last one are kept
+	} {
+		m := &draftModel{pool: prefix.NewPool(20, prefix.Start{}), slots: []int32{1, 0}}
+		m.Slots, m.ContextTokens, m.Recurrent, m.left = 2, 200, c.recurrent, 256
+		l := &Loop{}
+		l.drafts.chains.model = m
+		first := &request{}
+		first.seq.Tokens = tokens
+		l.reserve(first, 100)
+		first.read = 90
+		l.keepDraftMemory(first, FinishStop)
+		r := &request{Request: Request{Private: c.private}}
+		r.seq.Tokens = c.known
+		if got := m.unread(r, c.known); got != c.unread {
+			t.Errorf("%+v: %d unread", c, got)
+		}
+		m.reading = 1
+		round := &draft.Round{Passes: &draft.Times{}, Drafter: &draft.Times{}}
+		if got, want := round.Trial(m.unread(r, c.known), m.reading),
+			round.Trial(c.unread, 1); got != want {
+			t.Errorf("%+v: a trial takes %g, expected %g", c, got, want)
+		}
+		if !l.prepareDraftModel(r, c.unread, 3) || r.read != len(c.known)-1-c.unread ||
+			len(m.kept) != c.left {
+			t.Errorf("%+v: %+v with %d kept", c, r.draftMemory, len(m.kept))
+		}
+		l.keepDraftMemory(r, FinishError)
+		if err := m.checkIdle(); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestDraftModelKeptTaken: what a request was to go on from may be gone before it has its memory.
+func TestDraftModelKeptTaken(t *testing.T) {
+	m := &draftModel{pool: prefix.NewPool(4, prefix.Start{}), slots: []int32{1, 0}}
+	m.Slots, m.ContextTokens, m.left = 2, 200, 256
+	l := &Loop{}
+	l.drafts.chains.model = m
+	first, second, other := &request{}, &request{}, &request{}
+	for _, r := range []*request{first, second, other} {
+		r.seq.Tokens = make([]int32, 70)
+	}
+	l.reserve(first, 70)
+	first.read = 64
+	l.keepDraftMemory(first, FinishStop)
+	if got := m.unread(second, second.seq.Tokens); got != 5 {
+		t.Fatalf("%d unread, expected 5", got)
+	}
+	if !l.reserve(other, 128) || len(m.kept) != 0 {
+		t.Fatal("the kept memory was not given to a request that needs it")
+	}
+	if l.prepareDraftModel(second, 5, 3) || second.read != 0 {
+		t.Errorf("%+v goes on from memory that was taken", second.draftMemory)
+	}
+	if got := m.unread(second, second.seq.Tokens); got != 69 {
+		t.Errorf("%d unread, expected all", got)
+	}
+	m.pool = prefix.NewPool(3*mostKept, prefix.Start{})
+	m.slots, other.draftMemory = []int32{1, 0}, draftMemory{}
+	for i := range 3 * mostKept {
+		r := &request{}
+		r.seq.Tokens = []int32{int32(i)}
+		if !l.reserve(r, 1) {
+			t.Fatal("no memory")
+		}
+		r.read = 1
+		m.keep(r)
+	}
+	if len(m.kept) != mostKept {
+		t.Errorf("%d sequences are kept, expected %d", len(m.kept), mostKept)
 	}
 }

@@ -33,6 +33,7 @@ func (l *Loop) forget(tokens []int32) (freedBytes int64) {
 		before := l.sched.FreePages()
 		l.sched.Forget(tokens)
 		l.log.forget(tokens)
+		l.drafts.chains.model.forget(tokens)
 		l.drafts.others.Forget() // of all: they help for minutes
 		freed <- l.pageBytes(l.sched.FreePages().Minus(before))
 	}

@@ -2,7 +2,7 @@ package loop
 
 import (
 	"cmp"
-	"errors"
+	"fmt"
 	"time"
 
 	"headroom/engine/runner"
@@ -25,12 +25,38 @@ func (l *Loop) CheckIdle() error {
 	return <-answer
 }
 
-// checkIdle returns an error unless all memory of the draft model is free. m may be nil.
+// checkIdle returns an error unless all memory of the draft model is free or kept. m may be nil.
 func (m *draftModel) checkIdle() error {
-	if m != nil && (m.pool.Used().Total() > 0 || len(m.slots) != m.Slots) {
-		return errors.New("loop: memory of the draft model is in use")
+	if m == nil {
+		return nil
+	}
+	refs, slots := map[int32]int32{}, len(m.slots)
+	for _, k := range m.kept {
+		for _, p := range k.pages {
+			refs[p]++
+		}
+		if m.Recurrent {
+			slots++
+		}
+	}
+	for p, n := range refs {
+		if got := m.pool.Refs(p); got != n {
+			return fmt.Errorf("loop: page %d of the draft model has %d references, expected %d",
+				p, got, n)
+		}
+	}
+	if used := m.pool.Used().Total(); used != len(refs) || slots != m.Slots {
+		return fmt.Errorf("loop: the draft model has %d pages in use and %d slots, expected %d "+
+			"and %d", used, slots, len(refs), m.Slots)
 	}
 	return nil
+}
+
+// DraftModelRows returns how many rows the draft model has computed. It is for tests.
+func (l *Loop) DraftModelRows() int {
+	answer := make(chan int, 1)
+	l.runOnLoop(func() { answer <- l.drafts.chains.model.rows })
+	return <-answer
 }
 
 // ReplaceRunner replaces the runner with one of the same size. No request may be in flight. It is

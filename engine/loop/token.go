@@ -128,9 +128,7 @@ func (l *Loop) finish(r *request, reason FinishReason, err error) {
 	}
 	l.requests = slices.Delete(l.requests, at, at+1)
 	r.ended = true
-	if m := l.drafts.chains.model; m != nil {
-		m.release(r)
-	}
+	l.keepDraftMemory(r, reason)
 	l.inbox.remove(r)
 	// None of these tokens is a placeholder: the steps that sampled them have completed.
 	computed := r.seq.Tokens[:r.seq.Exact()]
