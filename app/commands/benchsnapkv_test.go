@@ -35,6 +35,7 @@ func TestBenchSnapKV(t *testing.T) {
 		t.Errorf("got %+v, expected a pass that is faster with a selection", r)
 	}
 	for _, c := range []struct{ flag, want string }{
+		{"--contexts=1000000000000", "--contexts is 1000000000000, expected at most 2097152"},
 		{"--contexts=4500", "--contexts is 4500, expected at least 1024 more than --tokens"},
 		{"--tokens=0", "--tokens is 0, expected 1 or more"},
 		{"--passes=0", "--passes is 0, expected 1 or more"},

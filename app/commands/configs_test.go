@@ -26,14 +26,12 @@ type hubConfig struct {
 	Name string `json:"name"`
 	// Want is "runs", or the state and the sentence of `headroom models`. A config runs if only
 	// its weights are missing: the folder has one tensor, because real ones are too large.
-	Want string `json:"want"`
-	// Pending names the work that will make this config run; see TestPendingConfigs.
-	Pending string                     `json:"pending,omitempty"`
-	Of      string                     `json:"of,omitempty"`     // the row that this one changes
-	Drop    []string                   `json:"drop,omitempty"`   // keys of Of that are missing
-	Config  map[string]json.RawMessage `json:"config,omitempty"` // keys, also instead of Of's
-	Raw     *string                    `json:"raw,omitempty"`    // text after the keys, as it is
-	Files   []string                   `json:"files,omitempty"`  // more; one after "-" is missing
+	Want   string                     `json:"want"`
+	Of     string                     `json:"of,omitempty"`     // the row that this one changes
+	Drop   []string                   `json:"drop,omitempty"`   // keys of Of that are missing
+	Config map[string]json.RawMessage `json:"config,omitempty"` // keys, also instead of Of's
+	Raw    *string                    `json:"raw,omitempty"`    // text after the keys, as it is
+	Files  []string                   `json:"files,omitempty"`  // more; one after "-" is missing
 }
 
 const (
@@ -180,9 +178,7 @@ func TestConfigs(t *testing.T) {
 			t.Errorf("%s: examining it allocates %d MB", name, n>>20)
 		}
 		if *updateConfigs {
-			if row.Want = got; got == runs {
-				row.Pending = ""
-			}
+			row.Want = got
 		}
 		if got != row.Want {
 			t.Errorf("%s:\ngot  %q\nwant %q", name, got, row.Want)
@@ -215,15 +211,4 @@ func isSentence(verdict string) bool {
 	control := strings.ContainsFunc(verdict, unicode.IsControl)
 	return ok && !control && len(sentence) < 600 && strings.HasSuffix(sentence, ".") &&
 		strings.Contains(sentence, ". ") && (state == "Damaged" || state == "Not supported")
-}
-
-// TestPendingConfigs checks that a row that runs does not wait for work. Whoever merges the work
-// that pending names runs TestConfigs with -update, and sees which rows still wait.
-func TestPendingConfigs(t *testing.T) {
-	rows, _ := readConfigs(t)
-	for name, row := range rows {
-		if row.Pending != "" && row.Want == runs {
-			t.Errorf("%s runs: remove its key pending", name)
-		}
-	}
 }

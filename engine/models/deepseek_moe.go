@@ -14,7 +14,6 @@ import (
 
 	"headroom/engine/checkpoint"
 	"headroom/engine/nn"
-	"headroom/engine/ops"
 	"headroom/kernels"
 )
 
@@ -31,6 +30,7 @@ type deepseekMoEConfig struct {
 	NRoutedExperts     int    `json:"n_routed_experts"`
 	NSharedExperts     int    `json:"n_shared_experts"`
 	TopKMethod         string `json:"topk_method"`
+	ScoringFunc        string `json:"scoring_func"` // only sigmoid with noaux_tc
 	FirstKDenseReplace int    `json:"first_k_dense_replace"`
 	MoELayerFreq       int    `json:"moe_layer_freq"`
 	// MLPLayerTypes, "dense" or "sparse" for each layer, replaces the two keys above.
@@ -65,6 +65,9 @@ func (c *deepseekMoEConfig) resolve(d *decoderConfig) []error {
 		faults = append(faults, fmt.Errorf("topk_method is %q, expected one of %q", c.TopKMethod,
 			known))
 	}
+	if f := c.ScoringFunc; c.TopKMethod == noAuxLoss && f != "" && f != "sigmoid" {
+		faults = append(faults, fmt.Errorf("scoring_func is %q, expected sigmoid", f))
+	}
 	return append(faults, c.checkGroups())
 }
 
@@ -92,25 +95,12 @@ func (c *deepseekMoEConfig) resolveLayers(d *decoderConfig) error {
 
 // checkGroups checks that ops.Routing can choose the experts.
 func (c *deepseekMoEConfig) checkGroups() error {
-	if c.NumExperts == 0 {
-		return nil
-	}
-	if err := divides("n_group", c.NGroup, "n_routed_experts", c.NumExperts); err != nil {
-		return err
-	}
-	size := c.NumExperts / c.NGroup
-	switch {
-	case c.NGroup > ops.MaxExpertGroups:
-		return fmt.Errorf("n_group is %d, expected at most %d", c.NGroup, ops.MaxExpertGroups)
-	case c.TopKGroup < 1 || c.TopKGroup > c.NGroup || c.NumExpertsPerTok > c.TopKGroup*size:
-		return fmt.Errorf("topk_group is %d of %d groups of %d experts, expected groups with at "+
-			"least num_experts_per_tok of %d experts", c.TopKGroup, c.NGroup, size,
-			c.NumExpertsPerTok)
-	case c.NGroup > 1 && size < 2 && c.TopKMethod == noAuxLoss:
-		return fmt.Errorf("n_group is %d for %d experts, expected two or more experts in a group",
+	err := c.routerConfig.checkGroups(c.NumExperts, c.NumExpertsPerTok)
+	if err == nil && c.NGroup > 1 && c.NumExperts/c.NGroup < 2 && c.TopKMethod == noAuxLoss {
+		err = fmt.Errorf("n_group is %d for %d experts, expected two or more experts in a group",
 			c.NGroup, c.NumExperts)
 	}
-	return nil
+	return err
 }
 
 // load loads the feed-forward part s of a layer.

@@ -60,7 +60,7 @@ func loadDeepseekV3(w *checkpoint.Weights) (Model, error) {
 func loadGLM4MoELite(w *checkpoint.Weights) (Model, error) {
 	c := deepseekConfig{decoderConfig: newDecoderConfig(),
 		deepseekMoEConfig: newDeepseekMoEConfig()}
-	c.FirstKDenseReplace = glm4DenseLayers
+	c.FirstKDenseReplace, c.RoutedScalingFactor = glm4DenseLayers, glm4LiteScaling
 	return c.load(w)
 }
 

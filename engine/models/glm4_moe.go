@@ -18,6 +18,7 @@ const (
 	glm4RopeTheta     = 1e4
 	glm4PartialFactor = 0.5
 	glm4DenseLayers   = 1
+	glm4LiteScaling   = 1.8 // routed_scaling_factor of glm4_moe_lite
 )
 
 type glm4MoEConfig struct {

@@ -117,6 +117,25 @@ type routerConfig struct {
 	RoutedScalingFactor float64 `json:"routed_scaling_factor"`
 }
 
+// checkGroups checks that ops.Routing can choose topK of some experts.
+func (c *routerConfig) checkGroups(experts, topK int) error {
+	if experts == 0 {
+		return nil
+	}
+	if err := divides("n_group", c.NGroup, "n_routed_experts", experts); err != nil {
+		return err
+	}
+	size := experts / c.NGroup
+	switch {
+	case c.NGroup > ops.MaxExpertGroups:
+		return fmt.Errorf("n_group is %d, expected at most %d", c.NGroup, ops.MaxExpertGroups)
+	case c.TopKGroup < 1 || c.TopKGroup > c.NGroup || topK > c.TopKGroup*size:
+		return fmt.Errorf("topk_group is %d of %d groups of %d experts, expected groups with at "+
+			"least num_experts_per_tok of %d experts", c.TopKGroup, c.NGroup, size, topK)
+	}
+	return nil
+}
+
 // newRouterConfig returns the defaults.
 func newRouterConfig() routerConfig {
 	return routerConfig{NGroup: 1, TopKGroup: 1, RoutedScalingFactor: 1}

@@ -185,8 +185,7 @@ func (c *nemotronHConfig) checkExperts() []error {
 		atMost("num_experts_per_tok", c.NumExpertsPerTok, "n_routed_experts", c.NRoutedExperts),
 		positive("moe_intermediate_size", c.MoEIntermediateSize),
 		positiveNumber("routed_scaling_factor", &c.RoutedScalingFactor),
-		divides("n_group", c.NGroup, "n_routed_experts", c.NRoutedExperts),
-		atMost("topk_group", c.TopKGroup, "n_group", c.NGroup),
+		c.checkGroups(c.NRoutedExperts, c.NumExpertsPerTok),
 	}
 	if c.NSharedExperts > 0 {
 		faults = append(faults, positive("moe_shared_expert_intermediate_size", c.MoESharedSize))

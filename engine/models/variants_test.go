@@ -27,6 +27,16 @@ const variantKeys = `"quantization": {"bits": 4, "group_size": 32}, "vocab_size"
 const granite4Keys = `"layer_types": ["mamba", "attention"], "mamba_n_heads": 4, "mamba_d_head": 32,
 	"mamba_d_state": 32, "shared_intermediate_size": 96, `
 
+// latentKeys and nemotronKeys are those that DeepSeek-V3 and Nemotron-H have besides.
+const (
+	latentKeys = `"kv_lora_rank": 32, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16,
+		"v_head_dim": 32, "n_routed_experts": 4, "num_experts_per_tok": 2,
+		"moe_intermediate_size": 32, "first_k_dense_replace": 0, `
+	nemotronKeys = `"hybrid_override_pattern": "ME", "mamba_num_heads": 2, "mamba_head_dim": 32,
+		"ssm_state_size": 16, "n_groups": 1, "head_dim": 32, "n_routed_experts": 4,
+		"moe_intermediate_size": 32, `
+)
+
 // The beginnings of the rope parameters of a tiny Phi-3 and of a Llama 3.
 const (
 	longRope = `{"type": "longrope", "short_factor": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1],
@@ -106,6 +116,11 @@ func TestRefusals(t *testing.T) {
 		{"lfm2", `"block_ff_dim": -3`, "intermediate_size is -3", problem.ModelBroken},
 		{"lfm2_moe", `"routed_scaling_factor": 0`, "routed_scaling_factor is 0",
 			problem.ModelBroken},
+		{"deepseek_v3", latentKeys + `"scoring_func": "softmax"`, `scoring_func is "softmax"`,
+			problem.ModelBroken},
+		{"deepseek_v3", latentKeys + `"n_group": 3`, "n_group of 3 does not divide", problem.ModelBroken},
+		{"nemotron_h", nemotronKeys + `"n_group": 2, "topk_group": 1, "num_experts_per_tok": 3`,
+			"topk_group is 1 of 2 groups of 2 experts", problem.ModelBroken},
 		{"lfm2_moe", `"num_experts_per_tok": 33, "num_dense_layers": 1`, "num_experts_per_tok is 33",
 			problem.ModelBroken},
 		{"granitemoehybrid", granite4Keys + `"position_embedding_type": "alibi"`,
@@ -230,6 +245,7 @@ func TestSameModel(t *testing.T) {
 		{"lfm2", `"norm_eps": 1e-5, "rms_norm_eps": 1e-2`},
 		{"lfm2", `"num_experts": 8, "use_expert_bias": true`},
 		{"lfm2_moe", `"num_experts_per_tok": 3, "routed_scaling_factor": 1.0`},
+		{"deepseek_v3", `"scoring_func": "sigmoid"`},
 		{"qwen2", `"use_sliding_window": false, ` + slides + kinds("ssss")},
 		{"qwen3", `"use_sliding_window": false, ` + slides + kinds("ssss")},
 		{"qwen3_moe", `"use_sliding_window": false, ` + slides + kinds("ssss")},
@@ -239,6 +255,17 @@ func TestSameModel(t *testing.T) {
 		if !equalBits(original.with(t, c.keys).logits(t, d), original.logits(t, d)) {
 			t.Errorf("%s: %s changes the logits", c.model, c.keys)
 		}
+	}
+}
+
+// TestDefaultScaling: GLM-4.7-Flash's configs may leave out the factor of the experts' weights,
+// which transformers and mlx-lm then take as 1.8.
+func TestDefaultScaling(t *testing.T) {
+	tiny, d := readTiny(t, "glm4_moe_lite"), cpuDevice(t, 2)
+	absent := tiny.with(t, `"routed_scaling_factor": null`).logits(t, d)
+	if !equalBits(absent, tiny.with(t, `"routed_scaling_factor": 1.8`).logits(t, d)) ||
+		equalBits(absent, tiny.logits(t, d)) {
+		t.Error("the logits are not those of a factor of 1.8")
 	}
 }
 
