@@ -17,6 +17,7 @@ import (
 	"headroom/engine/loop"
 	"headroom/engine/models"
 	"headroom/engine/plan"
+	"headroom/engine/problem"
 	"headroom/engine/runner"
 	"headroom/engine/textproc"
 	"headroom/engine/tokenizer"
@@ -100,6 +101,34 @@ func (e *Engine) blockDrafts() int {
 		return 0
 	}
 	return e.options.DraftModel.Tokens
+}
+
+// openWithout opens the model without the draft model of o, with which it could not be loaded. If
+// that fails too, the model itself is the cause, and its error is returned. If the draft model is
+// required, it is refused because of err.
+func openWithout(ctx context.Context, src Source, o Options, err error) (*Engine, error) {
+	d := o.DraftModel
+	o.DraftModel = nil
+	if _, other := Describe(src, o); other != nil {
+		return nil, other
+	}
+	refused := problem.From(err)
+	switch known := plan.RefuseDraftModel(""); {
+	case refused.Message != known.Message && refused.Code != problem.DoesNotFit:
+		refused = plan.RefuseDraftModel(d.Name + ": " + refused.Error())
+	case d.Required:
+		return nil, err
+	}
+	e, other := open(ctx, src, o)
+	if other != nil {
+		return nil, other
+	}
+	if d.Required {
+		_ = e.Close()
+		return nil, refused
+	}
+	slog.Warn("the draft model is not used", "draft_model", d.Name, "err", refused)
+	return e, nil
 }
 
 // checkDraftModel plans the model anew without a draft model that has another vocabulary, and logs

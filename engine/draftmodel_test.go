@@ -6,6 +6,7 @@ package engine_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"testing"
 
 	"headroom/engine"
+	"headroom/engine/safetensors"
 	"headroom/engine/sample"
 )
 
@@ -348,5 +350,45 @@ func TestDraftModelRefused(t *testing.T) {
 				t.Errorf("got %d, expected %d", got, want)
 			}
 		})
+	}
+}
+
+// TestDamagedDraftModel: a weight of the draft model that is not a number shows while it is loaded.
+// The model runs without it, or, if it is required, the error names it. If the large model is the
+// damaged one, the error is its own.
+func TestDamagedDraftModel(t *testing.T) {
+	damagedDir, good := copyDemo(t), copyDemo(t)
+	edit(t, damagedDir, func(x *safetensors.Tensor) {
+		if x.Name == "language_model.model.norm.weight" {
+			x.Data = slices.Clone(x.Data)
+			binary.LittleEndian.PutUint16(x.Data, 0x7fc0) // NaN in bfloat16
+		}
+	})
+	for _, c := range []struct {
+		large, small string
+		required     bool
+		says         string // "": it runs
+	}{
+		{good, damagedDir, false, ""},
+		{good, damagedDir, true, "The draft model cannot be used: small: The model's weights are " +
+			"damaged"},
+		{damagedDir, good, false, "The model's weights are damaged"},
+		{damagedDir, good, true, "The model's weights are damaged"},
+	} {
+		e, err := engine.Open(t.Context(), engine.Source{Dir: c.large}, engine.Options{ContextTokens: 64,
+			MaxSequences: 1, Speculate: engine.SpeculateAuto, DraftModel: &engine.DraftModel{
+				Source: engine.Source{Dir: c.small}, Name: "small", Required: c.required}})
+		if err == nil {
+			if got := e.Info().Drafter; got == engine.SpeculateDraft {
+				t.Errorf("the damaged model drafts")
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if c.says == "" && err != nil || c.says != "" &&
+			(err == nil || !strings.HasPrefix(err.Error(), c.says)) {
+			t.Errorf("required %t: %v, expected %q", c.required, err, c.says)
+		}
 	}
 }

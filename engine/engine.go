@@ -44,6 +44,14 @@ type Engine struct {
 // Open loads a model and starts to serve it. A model that does not fit into memory is refused
 // before its weights are read. Loading stops when ctx ends. Errors are Problems.
 func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
+	e, err := open(ctx, src, o)
+	if err != nil && o.DraftModel != nil && ctx.Err() == nil {
+		return openWithout(ctx, src, o, err)
+	}
+	return e, err
+}
+
+func open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	e := &Engine{options: o}
 	var err error
 	e.device, err = device.Open(device.Options{Name: o.Device, Threads: o.Threads,
