@@ -375,9 +375,10 @@ func TestDamagedDraftModel(t *testing.T) {
 		{damagedDir, good, false, "The model's weights are damaged"},
 		{damagedDir, good, true, "The model's weights are damaged"},
 	} {
-		e, err := engine.Open(t.Context(), engine.Source{Dir: c.large}, engine.Options{ContextTokens: 64,
-			MaxSequences: 1, Speculate: engine.SpeculateAuto, DraftModel: &engine.DraftModel{
-				Source: engine.Source{Dir: c.small}, Name: "small", Required: c.required}})
+		e, err := engine.Open(t.Context(), engine.Source{Dir: c.large}, engine.Options{
+			ContextTokens: 64, MaxSequences: 1, Speculate: engine.SpeculateAuto,
+			DraftModel: &engine.DraftModel{Source: engine.Source{Dir: c.small}, Name: "small",
+				Required: c.required}})
 		if err == nil {
 			if got := e.Info().Drafter; got == engine.SpeculateDraft {
 				t.Errorf("the damaged model drafts")

@@ -157,7 +157,7 @@ func (s *Speculation) learn(ctx context.Context, e *engine.Engine, prompt []int3
 func (s *Speculation) hasBlock(ctx context.Context, e *engine.Engine, prompt []int32,
 	d *knownDrafts) (bool, error) {
 	d.set(blockDrafts)
-	a, err := ask(ctx, e, prompt, 4)
+	a, err := ask(ctx, e, prompt, 8) // on a GPU the first passes are plain
 	return a.Usage.DraftTokens > 0, err
 }
 
@@ -346,13 +346,23 @@ func (d *knownDrafts) draw(c *cell, at int) *engine.Drafts {
 	return &engine.Drafts{Tokens: drafts}
 }
 
-// choose returns the cell with the fewest passes among those with a depth up to most, one of them
-// at random if there are several; nil: there is none.
+// choose returns the cell with the fewest passes, also those that run, among those with a depth up
+// to most, one of them at random if there are several; nil: there is none.
 func (d *knownDrafts) choose(most int) (chosen *cell) {
+	fewest := 0
 	for _, i := range d.random.Perm(len(d.cells)) {
 		c := &d.cells[i]
-		if c.depth <= most && (chosen == nil || len(c.seconds) < len(chosen.seconds)) {
-			chosen = c
+		if c.depth > most {
+			continue
+		}
+		passes := len(c.seconds)
+		for _, running := range d.running {
+			if running == c {
+				passes++
+			}
+		}
+		if chosen == nil || passes < fewest {
+			chosen, fewest = c, passes
 		}
 	}
 	return chosen
