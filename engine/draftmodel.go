@@ -87,6 +87,7 @@ func (e *Engine) openDFlash(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	e.rememberDigest(w, e.plan)
 	if err := loadingStopped(w.Prefault(ctx, func(float64) {})); err != nil {
 		_ = w.Close()
 		return err

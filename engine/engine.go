@@ -152,6 +152,7 @@ func (e *Engine) loadModel(ctx context.Context, src Source, p *plan.Plan,
 			_ = w.Close()
 		}
 	}()
+	e.rememberDigest(w, p)
 	reading, copying := loadingShares(w, p, report)
 	if err := loadingStopped(w.Prefault(ctx, reading)); err != nil {
 		return w, nil, err
@@ -173,6 +174,13 @@ func (e *Engine) loadModel(ctx context.Context, src Source, p *plan.Plan,
 			"Close other apps, or pick a smaller model.")
 	}
 	return w, r, nil
+}
+
+// rememberDigest lets the block store remember the digest of w, if what p plans is stored there.
+func (e *Engine) rememberDigest(w *checkpoint.Weights, p *plan.Plan) {
+	if e.options.BlockStore != nil && !p.NoPrefixCache {
+		w.Digests = e.options.BlockStore
+	}
 }
 
 // loadingStopped returns the Problem of a load that err has stopped; nil: it has not.

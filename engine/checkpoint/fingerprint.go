@@ -1,60 +1,206 @@
 package checkpoint
 
 // A fingerprint identifies the weights of a model, so that a stored prefix cache is never used with
-// another model. Hashing all bytes of a 20 GB model at each start would take longer than loading
-// it. Names and shapes alone do not distinguish a fine-tuned model from its base model. So the
-// fingerprint hashes the start, the middle and the end of each tensor. Training, merging or another
-// quantization changes practically every tensor.
+// other weights. It covers every byte of every tensor: an edit of one row changes the keys and
+// values of some prompts only, and no sample of the bytes would find it.
+//
+// Reading 20 GB at each start would take longer than loading the model. So the digest of the
+// tensors is remembered together with the stamps of their files (safetensors.Stamp), and only the
+// first load of new or changed files computes it. It reads the files in order on all cores, which
+// also brings them into memory, as Prefault must.
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
+	"hash"
+	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"headroom/engine/safetensors"
 )
 
-// sampleBytes is the number of bytes hashed at each of the three places in a tensor.
-const sampleBytes = 1 << 10
+// Digests remembers texts by name across restarts. What it cannot remember is computed again.
+type Digests interface {
+	Digest(name string) (text string, ok bool)
+	SetDigest(name, text string)
+}
+
+const (
+	// digestPiece is the number of bytes of a tensor that one core hashes at a time.
+	digestPiece = 4 << 20
+	// stampAge is the age from which a stamp is trusted. Two writes of a file within one tick of
+	// the file system's clock have the same stamp. FAT has the longest tick, of two seconds.
+	stampAge = 2 * time.Second
+)
 
 // Fingerprint returns 32 hex digits that identify config.json and the weights. It does not depend
 // on the location of the files or on how the tensors are divided into shards. It includes a block
 // that drafts and has files of its own. For a random model, whose prefix cache is never stored, it
-// returns "".
+// returns "". If Digests is nil, nothing is stored either, and paths and stamps of the files stand
+// for their content.
 func (w *Weights) Fingerprint() string {
 	if w.files == nil {
 		return ""
 	}
 	h := sha256.New()
-	part := func(b []byte) {
-		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(b))))
-		h.Write(b)
-	}
 	keys := make([]string, 0, len(w.Config.keys))
 	for k := range w.Config.keys {
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
 	for _, k := range keys {
-		part([]byte(k))
-		part(w.Config.keys[k])
+		hashPart(h, []byte(k))
+		hashPart(h, w.Config.keys[k])
 	}
-	names := w.files.Names()
-	slices.Sort(names)
-	for _, name := range names {
-		t, _ := w.files.Tensor(name)
-		part([]byte(name))
-		part([]byte(t.DType))
-		for _, n := range t.Shape {
-			part(binary.LittleEndian.AppendUint64(nil, uint64(n)))
-		}
-		n := len(t.Data)
-		for _, from := range []int{0, n/2 - sampleBytes/2, n - sampleBytes} {
-			from = max(from, 0)
-			part(t.Data[from:min(from+sampleBytes, n)])
-		}
-	}
+	hashPart(h, []byte(w.identity()))
 	if block := w.modules[blockModule]; block != nil {
-		part([]byte(block.Fingerprint()))
+		hashPart(h, []byte(block.Fingerprint()))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// hashPart adds bytes to a hash, and their number, so that no two lists of parts are the same.
+func hashPart(h hash.Hash, b []byte) {
+	h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(b))))
+	h.Write(b)
+}
+
+// identity returns the digest of the tensors, or that of the files' stamps.
+func (w *Weights) identity() string {
+	if w.digest == "" {
+		if _, stamps := w.stamps(); w.Digests == nil && stamps != "" {
+			return stamps
+		}
+		_ = w.findDigest(context.Background(), time.Now(), func(int) {}) // it does not end
+	}
+	return w.digest
+}
+
+// stamps returns a name for the paths of the files, and a digest of the paths and stamps. Files
+// that are not in a folder have none.
+func (w *Weights) stamps() (name, stamps string) {
+	paths, all := sha256.New(), sha256.New()
+	for _, f := range w.files.Files() {
+		if f.Stamp() == (safetensors.Stamp{}) {
+			return "", ""
+		}
+		path, err := filepath.Abs(f.Path())
+		if err != nil {
+			return "", ""
+		}
+		hashPart(paths, []byte(path))
+		hashPart(all, fmt.Appendf(nil, "%s %+v", path, f.Stamp()))
+	}
+	return "weights " + hex.EncodeToString(paths.Sum(nil)[:16]),
+		hex.EncodeToString(all.Sum(nil)[:16])
+}
+
+// findDigest sets digest to the digest of the tensors, which it computes unless Digests has it with
+// the stamps of the files. It calls done with the number of bytes that it has read. If ctx ends
+// first, it returns ctx.Err().
+func (w *Weights) findDigest(ctx context.Context, now time.Time,
+	done func(bytes int)) (err error) {
+	name, stamps := w.stamps()
+	if stamps != "" && w.Digests != nil {
+		text, _ := w.Digests.Digest(name)
+		if known, digest, ok := strings.Cut(text, " "); ok && known == stamps && digest != "" {
+			w.digest = digest
+			return nil
+		}
+	}
+	settled := w.settled(now)
+	if w.digest, err = w.digestTensors(ctx, done); err != nil {
+		return err
+	}
+	if stamps != "" && w.Digests != nil && settled {
+		w.Digests.SetDigest(name, stamps+" "+w.digest)
+	}
+	return nil
+}
+
+// settled reports whether every later write of the files would change a stamp.
+func (w *Weights) settled(now time.Time) bool {
+	return !slices.ContainsFunc(w.files.Files(), func(f *safetensors.File) bool {
+		return now.Sub(time.Unix(0, f.Stamp().Changed)) < stampAge
+	})
+}
+
+// digestTensors returns the digest of the names, types, shapes and bytes of all tensors.
+func (w *Weights) digestTensors(ctx context.Context, done func(bytes int)) (string, error) {
+	sums := make(map[string][][sha256.Size]byte)
+	var pieces []piece
+	for _, f := range w.files.Files() {
+		tensors := make([]safetensors.Tensor, 0, len(f.Names()))
+		for _, name := range f.Names() {
+			t, _ := f.Tensor(name)
+			tensors = append(tensors, t)
+		}
+		slices.SortFunc(tensors, func(a, b safetensors.Tensor) int {
+			return cmp.Compare(a.From, b.From)
+		})
+		for _, t := range tensors {
+			of := make([][sha256.Size]byte, (len(t.Data)+digestPiece-1)/digestPiece)
+			for i, data := range slices.Collect(slices.Chunk(t.Data, digestPiece)) {
+				pieces = append(pieces, piece{data, &of[i]})
+			}
+			sums[t.Name] = of
+		}
+	}
+	if err := hashPieces(ctx, pieces, done); err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	for _, name := range w.files.Names() {
+		t, _ := w.files.Tensor(name)
+		hashPart(h, []byte(name))
+		hashPart(h, []byte(t.DType))
+		hashPart(h, fmt.Append(nil, t.Shape))
+		for _, sum := range sums[name] {
+			h.Write(sum[:])
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// piece is a part of a tensor, and the place of its hash.
+type piece struct {
+	data []byte
+	sum  *[sha256.Size]byte
+}
+
+// hashPieces hashes pieces on all cores, and begins them in order. It calls done with the bytes of
+// each.
+func hashPieces(ctx context.Context, pieces []piece, done func(bytes int)) error {
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	hashed := make(chan int)
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(pieces) {
+					return
+				}
+				*pieces[i].sum = sha256.Sum256(pieces[i].data)
+				hashed <- len(pieces[i].data)
+			}
+		})
+	}
+	go func() {
+		workers.Wait()
+		close(hashed)
+	}()
+	for n := range hashed {
+		done(n)
+	}
+	return ctx.Err()
 }

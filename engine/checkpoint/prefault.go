@@ -3,37 +3,75 @@ package checkpoint
 import (
 	"context"
 	"runtime"
-	"slices"
+	"time"
 )
 
 // prefaultStep is the number of bytes after which Prefault checks ctx and reports progress.
 const prefaultStep = 64 << 20
 
 // Prefault reads every mapped page once, in file order. So the system loads the weights at the full
-// speed of the disk, and no step waits for them later. Unless progress is nil, Prefault calls it
-// with the share done, from 0 to 1. If ctx ends first, it returns ctx.Err().
+// speed of the disk, and no step waits for them later. With Digests it also finds the digest of the
+// weights. Unless progress is nil, Prefault calls it with the share done, from 0 to 1. If ctx ends
+// first, it returns ctx.Err().
 func (w *Weights) Prefault(ctx context.Context, progress func(float64)) error {
 	if w.files == nil {
 		return nil
 	}
-	total, done, sum := 0, 0, byte(0)
-	files := w.files.Files()
+	all := []*Weights{w}
 	if block := w.modules[blockModule]; block != nil {
-		files = slices.Concat(files, block.files.Files())
+		block.Digests = w.Digests
+		all = append(all, block)
 	}
-	for _, f := range files {
+	total, before := 0, 0
+	for _, one := range all {
+		total += one.mappingBytes()
+	}
+	for _, one := range all {
+		read := 0 // by the digest first; then the pages are in memory
+		report := func(n int) {
+			read = max(read, n)
+			if progress != nil {
+				progress(float64(before+read) / float64(total))
+			}
+		}
+		if one.Digests != nil {
+			hashed := 0
+			if err := one.findDigest(ctx, time.Now(), func(n int) {
+				hashed += n
+				if hashed-read >= prefaultStep {
+					report(hashed)
+				}
+			}); err != nil {
+				return err
+			}
+		}
+		if err := one.touch(ctx, report); err != nil {
+			return err
+		}
+		before += one.mappingBytes()
+	}
+	return nil
+}
+
+// mappingBytes returns the total size of the mapped files.
+func (w *Weights) mappingBytes() (total int) {
+	for _, f := range w.files.Files() {
 		total += len(f.Mapping())
 	}
-	for _, f := range files {
+	return total
+}
+
+// touch reads a byte of every page, and calls report with the number of bytes done so far.
+func (w *Weights) touch(ctx context.Context, report func(done int)) error {
+	done, sum := 0, byte(0)
+	for _, f := range w.files.Files() {
 		for data := f.Mapping(); len(data) > 0; {
 			n := min(prefaultStep, len(data))
 			for i := 0; i < n; i += 4096 {
 				sum += data[i]
 			}
 			data, done = data[n:], done+n
-			if progress != nil {
-				progress(float64(done) / float64(total))
-			}
+			report(done)
 			if err := ctx.Err(); err != nil {
 				return err
 			}

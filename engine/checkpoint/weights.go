@@ -28,6 +28,8 @@ type Weights struct {
 	// Progress, if it is not nil, is called before each layer is loaded, with the share of layers
 	// that have been loaded, from 0 to 1. Loading stops with its error, a Problem.
 	Progress func(share float64) error
+	// Digests remembers the digest of the weights, which Prefault then finds; nil: see Fingerprint.
+	Digests Digests
 
 	files  *safetensors.Checkpoint // nil for a random model
 	mapped int64                   // bytes of the mapping that kernels read
@@ -38,6 +40,7 @@ type Weights struct {
 	runs     map[*kernels.Buffer][]run             // parts of the mappings, for the device
 	partly   map[*kernels.Buffer]bool              // mappings of which some tensors are copied
 
+	digest  string // of the tensors; "": not known yet
 	source  Source
 	modules map[string]*Weights // those that Module and AttachBlock have opened
 

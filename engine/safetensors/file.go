@@ -14,6 +14,7 @@ import (
 type File struct {
 	path     string
 	mapping  []byte
+	stamp    Stamp
 	tensors  []Tensor // sorted by name
 	metadata map[string]string
 }
@@ -21,7 +22,7 @@ type File struct {
 // Open maps the file at path read-only and checks its header. Errors name the file, and the tensor
 // if one is not valid.
 func Open(path string) (*File, error) {
-	mapping, err := mapFile(path)
+	mapping, stamp, err := mapFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)
 	}
@@ -30,7 +31,8 @@ func Open(path string) (*File, error) {
 		unmap(mapping)
 		return nil, fmt.Errorf("safetensors: %s: %w", path, err)
 	}
-	return &File{path: path, mapping: mapping, tensors: tensors, metadata: metadata}, nil
+	return &File{path: path, mapping: mapping, stamp: stamp, tensors: tensors,
+		metadata: metadata}, nil
 }
 
 // Path returns the path passed to Open.

@@ -12,29 +12,33 @@ import (
 )
 
 // mapFile maps the whole file read-only. The mapping stays valid after the file is closed.
-func mapFile(path string) ([]byte, error) {
+func mapFile(path string) (mapping []byte, stamp Stamp, err error) {
 	f, info, err := modelfile.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, stamp, err
 	}
 	defer f.Close()
+	if stamp, err = stampOf(f.Fd()); err != nil {
+		return nil, stamp, fmt.Errorf("%s: %w", path, err)
+	}
 	size := info.Size()
 	if size < lengthBytes {
 		// For an empty mapping the system would return a less helpful error.
-		return nil, fmt.Errorf(
+		return nil, stamp, fmt.Errorf(
 			"%s: file has %d bytes, too few for the 8-byte header length: it is truncated or not "+
 				"a safetensors file", path, size)
 	}
 	if size > math.MaxInt {
-		return nil, fmt.Errorf("%s: %d bytes do not fit into the address space", path, size)
+		return nil, stamp, fmt.Errorf("%s: %d bytes do not fit into the address space", path,
+			size)
 	}
 	// With MAP_SHARED the mapping uses the pages of the page cache. The system may drop these pages
 	// and read them again, and all processes that map the file share them.
-	mapping, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	mapping, err = unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
-		return nil, fmt.Errorf("map %s (%d bytes): %w", path, size, err)
+		return nil, stamp, fmt.Errorf("map %s (%d bytes): %w", path, size, err)
 	}
-	return mapping, nil
+	return mapping, stamp, nil
 }
 
 // newPages allocates size bytes in anonymous pages.
