@@ -86,6 +86,13 @@ func TestPrivateRequestsLeaveNothingOnDisk(t *testing.T) {
 				t.Errorf("%d tokens were cached in memory, expected the first turn's",
 					second.done.Usage.CachedTokens)
 			}
+			r.Private, r.Uncached = false, true // which implies Private
+			if third := run(t, e, r, 0); third.done.Usage.CachedTokens != 0 ||
+				!slices.Equal(third.tokens, second.tokens) {
+				t.Errorf("an uncached request resumed %d tokens; tokens %v, expected %v",
+					third.done.Usage.CachedTokens, third.tokens, second.tokens)
+			}
+			r.Private, r.Uncached = true, false
 			r.Prompt, r.MaxTokens = someIDs(9, 300), 100
 			run(t, e, r, 3) // cancelled
 			for _, p := range e.CachedPrefixes() {

@@ -8,7 +8,7 @@ type Caching uint8
 const (
 	CacheDisk   Caching = iota // in memory and on disk
 	CacheMemory                // in memory only
-	CacheNone                  // not at all: the memory is freed at the end of the answer
+	CacheNone                  // not at all: neither read nor written
 )
 
 // Private reports whether nothing of the request may be written to disk.

@@ -125,8 +125,8 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	if left := l.config.ContextTokens - len(r.Prompt); r.MaxTokens <= 0 || r.MaxTokens > left {
 		r.MaxTokens = left
 	}
-	if r.ScorePrompt || r.Embed {
-		r.Private, r.NoCache = true, true
+	if r.ScorePrompt || r.Embed || r.Uncached {
+		r.Private, r.NoCache, r.Uncached = true, true, true
 	}
 	r.NoAnswer = r.NoAnswer || len(r.Candidates) > 0
 	q := &request{Request: r, submitted: time.Now(), usage: Usage{PromptTokens: len(r.Prompt)}}
@@ -136,7 +136,7 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	// The capacity includes room for the answer, so that the loop seldom allocates.
 	tokens := make([]int32, 0, len(r.Prompt)+min(r.MaxTokens, 4096))
 	q.seq = sched.Sequence{Tokens: append(tokens, r.Prompt...), Priority: r.Priority, Slot: -1,
-		Private: r.Private, NoCache: r.NoCache, Whole: r.ScorePrompt || r.Embed,
+		Private: r.Private, NoCache: r.NoCache, Whole: r.Uncached,
 		Owner: q}
 	if l.config.Sched.Recurrent {
 		q.seq.Keep = l.statePositions(r.Prompt)

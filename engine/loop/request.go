@@ -40,6 +40,9 @@ type Request struct {
 	Private bool
 	// NoCache frees the memory of the request when it ends, instead of caching its prefix.
 	NoCache bool
+	// Uncached computes the whole prompt, also what is cached. The request is then Private and
+	// NoCache too.
+	Uncached bool
 	// ScorePrompt reports the log-probability of every prompt token after the first. The whole
 	// prompt is computed, also what is cached. The request is then Private and NoCache too.
 	ScorePrompt bool

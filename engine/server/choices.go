@@ -100,6 +100,7 @@ func (c *choices) submit(i int) *choice {
 		Output:    g.Output,
 		Private:   g.Cache.Private(),
 		NoCache:   g.Cache == generate.CacheNone,
+		Uncached:  g.Cache == generate.CacheNone,
 		NoAnswer:  g.NoAnswer,
 		Priority:  g.Priority,
 		Speculate: g.Speculate, Prediction: g.prediction,

@@ -185,9 +185,11 @@ func TestPrivateRequests(t *testing.T) {
 				continue
 			}
 			<-e.streams
-			if got := <-e.requests; got.Private != c.private || got.NoCache != c.noCache {
-				t.Errorf("%s %s %s: private %t, no cache %t; expected %t, %t", route.path, c.body,
-					c.header, got.Private, got.NoCache, c.private, c.noCache)
+			if got := <-e.requests; got.Private != c.private || got.NoCache != c.noCache ||
+				got.Uncached != c.noCache {
+				t.Errorf("%s %s %s: private %t, no cache %t, uncached %t; expected %t, %t",
+					route.path, c.body, c.header, got.Private, got.NoCache, got.Uncached,
+					c.private, c.noCache)
 			}
 		}
 	}
