@@ -17,7 +17,6 @@ import (
 	"headroom/engine/loop"
 	"headroom/engine/models"
 	"headroom/engine/plan"
-	"headroom/engine/problem"
 	"headroom/engine/runner"
 	"headroom/engine/textproc"
 	"headroom/engine/tokenizer"
@@ -96,6 +95,35 @@ func (e *Engine) openDFlash(ctx context.Context) (err error) {
 	return nil
 }
 
+// openWithoutDrafter opens the model of e again without what drafts for it, because of err, with
+// which loading e has failed. Only so it shows whether the drafter or the model is damaged. Errors
+// are Problems, which name the one that is.
+func (e *Engine) openWithoutDrafter(ctx context.Context, src Source, err error) (*Engine, error) {
+	p, blame, required, ok := e.plan.WithoutDrafter(src, e.options.planning(), err)
+	if !ok {
+		return nil, err
+	}
+	plain, err := open(ctx, src, e.options, p)
+	switch {
+	case err != nil:
+		return nil, plan.Named(err, src)
+	case required:
+		_ = plain.Close()
+		return nil, blame
+	case p.DraftModel == nil && e.options.draftModel() != nil:
+		slog.Warn(draftModelUnused, "draft_model", e.options.DraftModel.Name, "err", blame)
+	default:
+		slog.Warn(blockUnused, "err", blame)
+	}
+	return plain, nil
+}
+
+// The log lines of what cannot draft.
+const (
+	draftModelUnused = "the draft model is not used"
+	blockUnused      = "the model's block that drafts tokens cannot be used"
+)
+
 // blockDrafts returns the maximum number of drafts of a DFlash drafter in a pass; 0: no limit.
 func (e *Engine) blockDrafts() int {
 	if e.plan.DFlash == nil {
@@ -104,39 +132,12 @@ func (e *Engine) blockDrafts() int {
 	return e.options.DraftModel.Tokens
 }
 
-// openWithout opens the model without the draft model of o, with which it could not be loaded. If
-// that fails too, the model itself is the cause, and its error is returned. If the draft model is
-// required, it is refused because of err.
-func openWithout(ctx context.Context, src Source, o Options, err error) (*Engine, error) {
-	d := o.DraftModel
-	o.DraftModel = nil
-	if _, other := Describe(src, o); other != nil {
-		return nil, other
-	}
-	refused := problem.From(err)
-	switch known := plan.RefuseDraftModel(""); {
-	case refused.Message != known.Message && refused.Code != problem.DoesNotFit:
-		refused = plan.RefuseDraftModel(d.Name + ": " + refused.Error())
-	case d.Required:
-		return nil, err
-	}
-	e, other := open(ctx, src, o)
-	if other != nil {
-		return nil, other
-	}
-	if d.Required {
-		_ = e.Close()
-		return nil, refused
-	}
-	slog.Warn("the draft model is not used", "draft_model", d.Name, "err", refused)
-	return e, nil
-}
-
 // checkDraftModel plans the model anew without a draft model that has another vocabulary, and logs
 // why a draft model is not used. Errors are Problems.
 func (e *Engine) checkDraftModel(src Source, o plan.Options) (err error) {
 	if e.plan.Draft != nil {
 		if other := e.checkVocabulary(); other != nil {
+			other = plan.Named(other, o.DraftModel.Source)
 			if o.DraftModel.Required {
 				return other
 			}
@@ -151,7 +152,7 @@ func (e *Engine) checkDraftModel(src Source, o plan.Options) (err error) {
 		}
 	}
 	if err := e.plan.DraftModelError; err != nil {
-		slog.Warn("the draft model is not used", "draft_model", e.options.DraftModel.Name,
+		slog.Warn(draftModelUnused, "draft_model", e.options.DraftModel.Name,
 			"err", err)
 	}
 	return nil

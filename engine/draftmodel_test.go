@@ -370,8 +370,8 @@ func TestDamagedDraftModel(t *testing.T) {
 		says         string // "": it runs
 	}{
 		{good, damagedDir, false, ""},
-		{good, damagedDir, true, "The draft model cannot be used: small: The model's weights are " +
-			"damaged"},
+		{good, damagedDir, true, "The draft model cannot be used: " + damagedDir +
+			": The model's weights are damaged"},
 		{damagedDir, good, false, "The model's weights are damaged"},
 		{damagedDir, good, true, "The model's weights are damaged"},
 	} {

@@ -44,16 +44,20 @@ type Engine struct {
 // Open loads a model and starts to serve it. A model that does not fit into memory is refused
 // before its weights are read. Loading stops when ctx ends. Errors are Problems.
 func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
-	e, err := open(ctx, src, o)
-	if err != nil && o.DraftModel != nil && ctx.Err() == nil {
-		return openWithout(ctx, src, o, err)
+	e, err := open(ctx, src, o, o.planning())
+	switch {
+	case err == nil:
+		return e, nil
+	case e != nil && ctx.Err() == nil:
+		return e.openWithoutDrafter(ctx, src, err)
 	}
-	return e, err
+	return nil, err
 }
 
-func open(ctx context.Context, src Source, o Options) (*Engine, error) {
-	e := &Engine{options: o}
-	var err error
+// open opens a model that is planned with p. If loading it fails, open returns a closed Engine with
+// the error, else nil.
+func open(ctx context.Context, src Source, o Options, p plan.Options) (e *Engine, err error) {
+	e = &Engine{options: o}
 	e.device, err = device.Open(device.Options{Name: o.Device, Threads: o.Threads,
 		Float32Activations: o.Float32Activations, OpenMetal: o.OpenMetal, Times: o.Times})
 	if err != nil {
@@ -64,30 +68,30 @@ func open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	if e.device.Name == DeviceCPU {
 		e.kernels = kernels.NewCountingDevice(e.kernels, heartbeat)
 	}
-	if err = e.makePlan(src); err == nil {
-		err = e.load(ctx, src)
-	}
-	if err != nil {
+	if err := e.makePlan(src, p); err != nil {
 		e.device.Close()
 		return nil, err
 	}
-	p := e.plan
-	e.info = Info{Description: p.Description, Device: e.kernels.Name(),
-		KVFormat:    p.KV.Describe(p.Spec.Layers) + cache.DescribeRings(p.Spec.Layers),
-		StateFormat: p.State.Describe(p.Spec.Layers)}
-	e.info.ContextTokens, e.info.Drafter = p.ContextTokens, e.drafter()
+	if err := e.load(ctx, src); err != nil {
+		e.device.Close()
+		return e, err
+	}
+	made := e.plan
+	e.info = Info{Description: made.Description, Device: e.kernels.Name(),
+		KVFormat:    made.KV.Describe(made.Spec.Layers) + cache.DescribeRings(made.Spec.Layers),
+		StateFormat: made.State.Describe(made.Spec.Layers)}
+	e.info.ContextTokens, e.info.Drafter = made.ContextTokens, e.drafter()
 	e.loop = loop.New(e.loopConfig(heartbeat))
 	return e, nil
 }
 
 // makePlan plans the model for the device and reads its tokenizer.
-func (e *Engine) makePlan(src Source) (err error) {
+func (e *Engine) makePlan(src Source, o plan.Options) (err error) {
 	named := e.options
 	named.Device = e.device.Name
 	if err := named.checkSnapKV(); err != nil {
 		return err
 	}
-	o := named.planning()
 	o.LongestBuffer = e.device.LongestBuffer()
 	if e.plan, err = plan.New(src, o); err != nil {
 		return err
@@ -96,7 +100,7 @@ func (e *Engine) makePlan(src Source) (err error) {
 		return err
 	}
 	if err := e.plan.DrafterError; err != nil {
-		slog.Warn("the model's block that drafts tokens cannot be used", "err", err)
+		slog.Warn(blockUnused, "err", err)
 	}
 	if e.TextProcessor, err = textproc.ReadWithConfig(src, e.plan.Config); err != nil {
 		return err

@@ -11,6 +11,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"headroom/engine/checkpoint"
 	"headroom/engine/draft"
@@ -64,7 +65,7 @@ func (p *Plan) planDraftModel() error {
 		MaxSequences: p.MaxSequences, ChunkTokens: draftPieceTokens, NoPrefixCache: true,
 		AvailableBytes: p.AvailableBytes, LongestBuffer: p.LongestBuffer})
 	if err != nil {
-		return RefuseDraftModel(problem.From(err).Error())
+		return refusal(err)
 	}
 	if d.Spec.Vectors != nil {
 		return RefuseDraftModel("it generates no text, expected a language model")
@@ -85,7 +86,7 @@ func (p *Plan) findDFlash() (found bool, err error) {
 		return found, RefuseDraftModel("it is a model, expected a DFlash drafter, since the way " +
 			"to decode ahead is dflash")
 	case found && err != nil: // its quantization
-		return found, RefuseDraftModel(problem.From(err).Error())
+		return found, refusal(err)
 	case found && p.MaxKVTokens > 0:
 		return found, RefuseDraftModel(fmt.Sprintf("it is a DFlash drafter, and the KV cache is "+
 			"limited to %d tokens", p.MaxKVTokens))
@@ -109,7 +110,7 @@ func (p *Plan) addDFlash(m models.Model, drafter *checkpoint.Weights) error {
 		return nil
 	}
 	if err := models.AddDFlash(m, drafter); err != nil {
-		return refuseDFlash(err)
+		return refusal(err)
 	}
 	if m.Spec().Block.Windows && p.KV.StartTokens > 0 {
 		return RefuseDraftModel("some of its layers have a window, so that no first tokens of " +
@@ -140,22 +141,31 @@ func (p *Plan) attachBlock(w *checkpoint.Weights) error {
 		return nil
 	}
 	if err := w.AttachBlock(*p.Block); err != nil {
-		return RefuseDraftModel(problem.From(err).Error())
+		return refusal(err)
 	}
 	return nil
 }
 
-// refuseDFlash returns the Problem for an error of models.AddDFlash or of the drafter's files.
-func refuseDFlash(err error) *problem.Problem {
-	if p := new(problem.Problem); errors.As(err, &p) {
-		return RefuseDraftModel(p.Error())
+// refusal returns the Problem of a draft model that cannot be used because of err. It has one
+// remedy: that of RefuseDraftModel.
+func refusal(err error) *problem.Problem {
+	p := new(problem.Problem)
+	switch {
+	case !errors.As(err, &p):
+		return RefuseDraftModel(err.Error())
+	case p.Message == draftModelRefused:
+		return p
+	case p.Why == "":
+		return RefuseDraftModel(p.Message)
 	}
-	return RefuseDraftModel(err.Error())
+	return RefuseDraftModel(p.Message + ": " + p.Why)
 }
+
+const draftModelRefused = "The draft model cannot be used"
 
 // RefuseDraftModel returns the Problem of a draft model that cannot be used.
 func RefuseDraftModel(why string) *problem.Problem {
-	return problem.New(problem.BadRequest, "The draft model cannot be used", why,
+	return problem.New(problem.BadRequest, draftModelRefused, why,
 		"Choose a smaller model of the same family, a drafter of this model, or none.")
 }
 
@@ -204,16 +214,47 @@ func (p *Plan) sizeDraftPages() {
 	p.Description.Need.StateBytes += int64(d.Pages.Rest) * d.PageSizes.Rest
 }
 
-// withoutDraftModel plans the model without its draft model, because of err. If the draft model is
-// required, that is the error.
+// withoutDraftModel plans the model without its draft model, because of err. If that fails too, the
+// model itself is to blame. Otherwise err is the error if the draft model is required.
 func withoutDraftModel(src checkpoint.Source, o Options, err error) (*Plan, error) {
-	if o.DraftModel.Required {
-		return nil, err
-	}
+	d := o.DraftModel
 	o.DraftModel = nil
 	plain, plainErr := New(src, o)
-	if plainErr == nil {
-		plain.DraftModelError = err
+	if plainErr != nil {
+		return nil, Named(plainErr, src)
 	}
-	return plain, plainErr
+	if err = Named(err, d.Source); d.Required {
+		return nil, err
+	}
+	plain.DraftModelError = err
+	return plain, nil
+}
+
+// Named returns a Problem that says which of two models err is about. Memory is needed by both.
+func Named(err error, src checkpoint.Source) *problem.Problem {
+	p := *problem.From(err)
+	if name := src.String(); p.Code != problem.DoesNotFit && p.Code != problem.Cancelled &&
+		!strings.Contains(p.Why, name) {
+		p.Why = strings.TrimSuffix(name+": "+p.Why, ": ")
+	}
+	return &p
+}
+
+// WithoutDrafter returns options for planning the model without what drafts for it in p. err is the
+// error of loading the model of p. If it loads with these options, the drafter is to blame: blame
+// says so, and required whether the model must not be used without it. If it does not, Named names
+// the model in the second error. If nothing drafts for the model, ok is false.
+func (p *Plan) WithoutDrafter(src checkpoint.Source, o Options, err error) (
+	plain Options, blame error, required, ok bool) {
+	switch {
+	case p.Draft != nil || p.DFlash != nil || p.Block != nil:
+		blame, required = Named(refusal(err), o.DraftModel.Source), o.DraftModel.Required
+		o.DraftModel = nil
+	case p.Spec.Drafts:
+		blame = Named(err, src)
+		o.NoDrafter = true
+	default:
+		return o, nil, false, false
+	}
+	return o, blame, required, true
 }

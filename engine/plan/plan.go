@@ -196,7 +196,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	defer w.Close()
 	drafter, err := p.openDFlash(d)
 	if err != nil {
-		return withoutDraftModel(src, o, refuseDFlash(err))
+		return withoutDraftModel(src, o, refusal(err))
 	}
 	defer drafter.Close()
 	load := models.Load
