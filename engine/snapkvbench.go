@@ -13,6 +13,8 @@ import (
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
 	"headroom/engine/models"
+	"headroom/engine/plan"
+	"headroom/engine/problem"
 	"headroom/engine/runner"
 	"headroom/engine/sched"
 	"headroom/kernels"
@@ -57,7 +59,7 @@ func (s *SnapKVBench) Measure(ctx context.Context) (rows []SnapKVSpeed, err erro
 	if s.Tokens == 0 {
 		s.Tokens = sched.SelectTokens
 	}
-	config, err := s.Source.Config()
+	config, err := s.checkedConfig(deepest)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +100,22 @@ func (s *SnapKVBench) Measure(ctx context.Context) (rows []SnapKVSpeed, err erro
 		rows = append(rows, row)
 	}
 	return rows, nil
+}
+
+// checkedConfig returns the model's config, or a Problem unless a prompt of so many tokens fits
+// into the model's context and into memory.
+func (s *SnapKVBench) checkedConfig(tokens int) (*checkpoint.Config, error) {
+	p, err := plan.New(s.Source, plan.Options{ContextTokens: tokens, MaxSequences: 1,
+		NoPrefixCache: true, SelectTokens: s.Tokens, SelectFrom: LeastSnapKVContext})
+	if err != nil {
+		return nil, err
+	}
+	if longest := p.Spec.ContextTokens; tokens > longest {
+		return nil, problem.New(problem.BadRequest, "The model has no context of this length",
+			fmt.Sprintf("a prompt of %d tokens, the model's context has %d", tokens, longest),
+			"Measure shorter prompts, with --contexts.")
+	}
+	return p.Config, p.Check()
 }
 
 func pagesOf(tokens int) int { return (tokens + cache.PageTokens - 1) / cache.PageTokens }

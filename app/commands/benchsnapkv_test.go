@@ -12,7 +12,9 @@ import (
 // TestBenchSnapKV measures a tiny model, prints the table, and the same figures as JSON.
 func TestBenchSnapKV(t *testing.T) {
 	tiny := filepath.Join(isolate(t), "tiny.json")
-	if err := os.WriteFile(tiny, []byte(tinyShape), 0o600); err != nil {
+	shape := strings.Replace(tinyShape, `"max_position_embeddings": 4096`,
+		`"max_position_embeddings": 16384`, 1)
+	if err := os.WriteFile(tiny, []byte(shape), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	args := []string{"bench", "snapkv", tiny, "--contexts=1200,16384", "--tokens=64", "--passes=5",
@@ -33,6 +35,15 @@ func TestBenchSnapKV(t *testing.T) {
 	// took 7 times as long.
 	if r := results[0].Rows[1]; r.Context != 16384 || r.Selected != 64 || r.Ratio < 2.5 {
 		t.Errorf("got %+v, expected a pass that is faster with a selection", r)
+	}
+	for flag, want := range map[string]string{
+		"--contexts=1048576":    "a prompt of 1048576 tokens, the model's context has",
+		"--contexts=1200,17000": "a prompt of 17000 tokens, the model's context has",
+	} {
+		code, _, errOut := headroom("", "bench", "snapkv", tiny, "--tokens=64", flag)
+		if code != 1 || !strings.Contains(errOut, want) {
+			t.Errorf("%s: exit %d, %s", flag, code, errOut)
+		}
 	}
 	for _, c := range []struct{ flag, want string }{
 		{"--contexts=1000000000000", "--contexts is 1000000000000, expected at most 2097152"},
