@@ -278,8 +278,8 @@ func TestCancelled(t *testing.T) {
 }
 
 // withBlock are the tiny models that get a block that drafts.
-var withBlock = []string{"deepseek_v3", "deepseek_v3_original", "ernie4_5_moe", "glm4_moe",
-	"glm4_moe_lite", "nemotron_h", "qwen3_5_text", "qwen3_next"}
+var withBlock = []string{"deepseek_v3", "deepseek_v3_fp8", "deepseek_v3_original", "ernie4_5_moe",
+	"glm4_moe", "glm4_moe_lite", "nemotron_h", "qwen3_5_text", "qwen3_next"}
 
 // TestArchitectures checks a random model of each architecture that has a tiny one. All of them
 // are equal in every way, and each says what it could not try.
