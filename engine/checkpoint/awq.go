@@ -75,15 +75,15 @@ func openAWQ(s Scope, name string, x *integers) error {
 		return refuseMethod("AWQ", fmt.Sprintf("%s%s is a matrix of [%d, %d], expected multiples "+
 			"of 8", s.path, name, x.n, x.k))
 	}
-	words, err := s.integerTensor(name+".qweight", x.k, x.n/perWord, safetensors.I32)
+	words, err := s.packedTensor(name+".qweight", x.k, x.n/perWord, safetensors.I32)
 	if err != nil {
 		return err
 	}
-	zeros, err := s.integerTensor(name+".qzeros", groups, x.n/perWord, safetensors.I32)
+	zeros, err := s.packedTensor(name+".qzeros", groups, x.n/perWord, safetensors.I32)
 	if err != nil {
 		return err
 	}
-	scales, err := s.integerTensor(name+".scales", groups, x.n, floats...)
+	scales, err := s.packedTensor(name+".scales", groups, x.n, floats...)
 	if err != nil {
 		return err
 	}

@@ -110,13 +110,6 @@ func (s Scope) openFloats(p *floatPacking, name string, n, k int) *floatCodes {
 	return x
 }
 
-// floatTensor returns a tensor of a module. dtypes are those that it may have. It returns an error
-// unless it has the given shape.
-func (s Scope) floatTensor(name string, shape []int,
-	dtypes ...safetensors.DType) (safetensors.Tensor, error) {
-	return s.integerTensor(name, shape[0], shape[1], dtypes...)
-}
-
 // words returns a tensor of bytes in the mapping as an operand of n rows of words.
 func (s Scope) words(t safetensors.Tensor, n int) kernels.Tensor {
 	cols := (t.To - t.From) / 4 / n
@@ -204,34 +197,18 @@ func (s Scope) readFloats(p *floatPacking, name string, n, k int,
 	return w
 }
 
-// stackFloats loads the modules name(0) to name(e-1) into one weight of e experts. It allocates no
-// memory until it has found all of them.
+// stackFloats loads the modules name(0) to name(e-1) into one weight of e experts.
 func (s Scope) stackFloats(e int, name func(int) string, n, k int) *kernels.Weight {
-	parts := make([]*floatCodes, e)
-	for i := range parts {
-		p := s.floatPacking(name(i))
-		if p == nil {
-			s.w.Failf("%s%s is not packed, but the first expert is", s.path, name(i))
-			return &kernels.Weight{Experts: e, N: n, K: k}
+	return stackPacked(s, e, name, n, k, func(name string) *floatCodes {
+		if p := s.floatPacking(name); p != nil {
+			return s.openFloats(p, name, n, k)
 		}
-		x := s.openFloats(p, name(i), n, k)
-		if s.w.err != nil {
-			return &kernels.Weight{Experts: e, N: n, K: k}
-		}
-		if parts[i] = x; x.mode != parts[0].mode || x.group != parts[0].group {
-			s.w.Failf("%s%s is packed in another way than the first expert", s.path, name(i))
-			return &kernels.Weight{Experts: e, N: n, K: k}
-		}
-	}
-	w := parts[0].weight(e, s.device, false)
-	for i, x := range parts {
-		if err := x.write(w, i*n); err != nil {
-			s.w.refuse(s.damaged(name(i), err))
-			return w
-		}
-	}
-	return w
+		return nil
+	})
 }
+
+// packedAs implements packedCodes.
+func (x *floatCodes) packedAs(y *floatCodes) bool { return x.mode == y.mode && x.group == y.group }
 
 // floatParameters returns the number of parameters that a tensor of a floatPacking stores. ok is
 // false if it is none.

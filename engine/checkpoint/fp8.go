@@ -94,7 +94,7 @@ func (q *Quantization) blockOf(module string) [2]int {
 }
 
 func (s Scope) openFP8Codes(name string, x *floatCodes) error {
-	codes, err := s.floatTensor(name+weightSuffix, []int{x.n, x.k}, safetensors.F8E4M3)
+	codes, err := s.packedTensor(name+weightSuffix, x.n, x.k, safetensors.F8E4M3)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func openFP8(s Scope, name string, x *floatCodes) error {
 func (s Scope) blockScales(name, suffix string, x *floatCodes) error {
 	block := s.w.Config.Quantization.blockOf(s.path + name)
 	rows, cols := (x.n+block[0]-1)/block[0], (x.k+block[1]-1)/block[1]
-	t, err := s.floatTensor(name+suffix, []int{rows, cols}, floats...)
+	t, err := s.packedTensor(name+suffix, rows, cols, floats...)
 	if err != nil {
 		return err
 	}

@@ -119,15 +119,15 @@ func openGPTQ(s Scope, name string, x *integers) error {
 		return refuseMethod("GPTQ", fmt.Sprintf("%s%s is a matrix of [%d, %d], which words of %d "+
 			"bits do not divide", s.path, name, x.n, x.k, x.bits))
 	}
-	words, err := s.integerTensor(name+".qweight", x.k*x.bits/32, x.n, safetensors.I32)
+	words, err := s.packedTensor(name+".qweight", x.k*x.bits/32, x.n, safetensors.I32)
 	if err != nil {
 		return err
 	}
-	zeros, err := s.integerTensor(name+".qzeros", groups, x.n*x.bits/32, safetensors.I32)
+	zeros, err := s.packedTensor(name+".qzeros", groups, x.n*x.bits/32, safetensors.I32)
 	if err != nil {
 		return err
 	}
-	scales, err := s.integerTensor(name+".scales", groups, x.n, floats...)
+	scales, err := s.packedTensor(name+".scales", groups, x.n, floats...)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (s Scope) checkOrder(name string, x *integers, groups int) error {
 	if !s.Has(name + ".g_idx") {
 		return nil
 	}
-	t, err := s.integerTensor(name+".g_idx", 1, x.k, safetensors.I32, safetensors.I64)
+	t, err := s.packedTensor(name+".g_idx", 1, x.k, safetensors.I32, safetensors.I64)
 	if err != nil {
 		return err
 	}

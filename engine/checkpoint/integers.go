@@ -251,31 +251,17 @@ func (s Scope) readIntegers(name string, n, k int, allocate allocator) (*kernels
 
 // stackIntegers loads the modules name(0) to name(e-1) into one weight of e experts.
 func (s Scope) stackIntegers(e int, name func(int) string, n, k int) *kernels.Weight {
-	parts := make([]*integers, e)
-	for i := range parts {
-		if !s.hasCodes(name(i)) {
-			s.w.Failf("%s%s is not packed, but the first expert is", s.path, name(i))
-			return &kernels.Weight{Experts: e, N: n, K: k}
+	return stackPacked(s, e, name, n, k, func(name string) *integers {
+		if s.hasCodes(name) {
+			return s.integers(name, n, k)
 		}
-		x := s.integers(name(i), n, k)
-		if s.w.err != nil {
-			return &kernels.Weight{Experts: e, N: n, K: k}
-		}
-		first := parts[0]
-		if parts[i] = x; i > 0 && (x.bits != first.bits || x.dtype != first.dtype ||
-			x.kernelGroup() != first.kernelGroup()) {
-			s.w.Failf("%s%s is packed in another way than the first expert", s.path, name(i))
-			return &kernels.Weight{Experts: e, N: n, K: k}
-		}
-	}
-	w := parts[0].weight(e, s.device, false)
-	for i, x := range parts {
-		if err := x.write(w, i*n); err != nil {
-			s.w.refuse(s.damaged(name(i), err))
-			return w
-		}
-	}
-	return w
+		return nil
+	})
+}
+
+// packedAs implements packedCodes.
+func (x *integers) packedAs(y *integers) bool {
+	return x.bits == y.bits && x.dtype == y.dtype && x.kernelGroup() == y.kernelGroup()
 }
 
 // parallel calls do for ranges of up to step of [0, n), on all cores.
@@ -296,9 +282,9 @@ func parallel(n, step int, do func(from, to int)) {
 	workers.Wait()
 }
 
-// integerTensor returns a tensor of a module as rows of elements. dtypes are those that it may
+// packedTensor returns a tensor of a module as rows of elements. dtypes are those that it may
 // have. It returns an error unless it has the given shape.
-func (s Scope) integerTensor(name string, rows, cols int,
+func (s Scope) packedTensor(name string, rows, cols int,
 	dtypes ...safetensors.DType) (safetensors.Tensor, error) {
 	t, ok := s.w.files.Tensor(s.path + name)
 	if !ok {

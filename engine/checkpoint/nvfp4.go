@@ -45,11 +45,11 @@ func openModelOptNVFP4(s Scope, name string, x *floatCodes) error {
 }
 
 func (s Scope) openNVFP4(name, codesSuffix, globalSuffix string, x *floatCodes) error {
-	codes, err := s.floatTensor(name+codesSuffix, []int{x.n, x.k / 2}, safetensors.U8)
+	codes, err := s.packedTensor(name+codesSuffix, x.n, x.k/2, safetensors.U8)
 	if err != nil {
 		return err
 	}
-	scales, err := s.floatTensor(name+scaleSuffix, []int{x.n, x.k / nvfp4Group},
+	scales, err := s.packedTensor(name+scaleSuffix, x.n, x.k/nvfp4Group,
 		safetensors.F8E4M3)
 	if err != nil {
 		return err

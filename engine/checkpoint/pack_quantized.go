@@ -51,11 +51,11 @@ func openPackQuantized(s Scope, name string, x *integers) error {
 			"%d elements", s.path, name, shape, groups, x.k)
 	}
 	x.group = x.k / groups
-	words, err := s.integerTensor(name+".weight_packed", x.n, x.k*x.bits/32, safetensors.I32)
+	words, err := s.packedTensor(name+".weight_packed", x.n, x.k*x.bits/32, safetensors.I32)
 	if err != nil {
 		return err
 	}
-	scales, err := s.integerTensor(name+".weight_scale", x.n, groups, floats...)
+	scales, err := s.packedTensor(name+".weight_scale", x.n, groups, floats...)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (s Scope) checkPackedShape(name string, x *integers) error {
 	if !s.Has(name + ".weight_shape") {
 		return nil
 	}
-	t, err := s.integerTensor(name+".weight_shape", 1, 2, safetensors.I64, safetensors.I32)
+	t, err := s.packedTensor(name+".weight_shape", 1, 2, safetensors.I64, safetensors.I32)
 	if err != nil {
 		return err
 	}
@@ -115,12 +115,12 @@ func (s Scope) packedZeros(name string, x *integers, groups int) (func(row, g in
 		return nil, nil
 	}
 	if t, _ := s.w.files.Tensor(s.path + name); t.DType == safetensors.I8 {
-		t, err := s.integerTensor(name, x.n, groups, safetensors.I8)
+		t, err := s.packedTensor(name, x.n, groups, safetensors.I8)
 		return func(row, g int) int {
 			return int(int8(t.Data[row*groups+g])) + 1<<(x.bits-1)
 		}, err
 	}
-	t, err := s.integerTensor(name, (x.n*x.bits+31)/32, groups, safetensors.I32)
+	t, err := s.packedTensor(name, (x.n*x.bits+31)/32, groups, safetensors.I32)
 	return func(row, g int) int {
 		at := row * x.bits
 		word := uint64(binary.LittleEndian.Uint32(t.Data[(at/32*groups+g)*4:]))

@@ -8,7 +8,7 @@ package loop
 // the whole sequence, with its slot. Otherwise any common beginning is of use. A request that goes
 // on where the sequence ended takes it over. Others share its full pages, which nobody writes.
 //
-// Memory that a running request needs is taken from the sequence that was not used for longest.
+// Memory that a running request needs is taken from the least recently used sequence.
 
 import (
 	"slices"
