@@ -211,6 +211,29 @@ func TestPackedExperts(t *testing.T) {
 	}
 }
 
+// TestPackedStacksAreUniform checks that experts are refused which one weight cannot hold.
+func TestPackedStacksAreUniform(t *testing.T) {
+	m := matrix(t, "compressed.b4.g32.sym_f16")
+	other := m.change("weight_scale", func(x *safetensors.Tensor) { x.DType = safetensors.BF16 })
+	named := func(m packedMatrix, name string) (all []safetensors.Tensor) {
+		for _, x := range m.tensors {
+			x.Name = name + x.Name[1:]
+			all = append(all, x)
+		}
+		return all
+	}
+	for says, second := range map[string][]safetensors.Tensor{
+		"e.1 is not packed":            {zeros("e.1.weight", safetensors.F32, packedN, packedK)},
+		"e.1 is packed in another way": named(other, "e.1"),
+	} {
+		w := open(t, m.config(), append(named(m, "e.0"), second...)...)
+		w.At("").Stack(2, func(i int) string { return fmt.Sprintf("e.%d", i) }, packedN, packedK)
+		if w.Err() == nil || !strings.Contains(w.Err().Error(), says) {
+			t.Errorf("got %v, expected %q", w.Err(), says)
+		}
+	}
+}
+
 // TestPartlyCopied checks that a GPU gets a file as a whole only if loading copies nothing large.
 func TestPartlyCopied(t *testing.T) {
 	for _, m := range readPackedMatrices(t) {
