@@ -65,9 +65,18 @@ func (s Scope) floatPacking(name string) *floatPacking {
 	if s.w.files == nil {
 		return nil
 	}
+	codes, suffix := safetensors.Tensor{}, ""
+	for _, suffix = range []string{weightSuffix, packedSuffix} {
+		var ok bool
+		if codes, ok = s.w.files.Tensor(s.path + name + suffix); ok {
+			break
+		}
+	}
 	for _, p := range floatPackings {
-		_, scaled := s.w.files.Tensor(s.path + name + p.scales)
-		if t, ok := s.w.files.Tensor(s.path + name + p.codes); ok && scaled && t.DType == p.dtype {
+		if p.dtype != codes.DType || p.codes != suffix { // as of most modules
+			continue
+		}
+		if _, ok := s.w.files.Tensor(s.path + name + p.scales); ok {
 			return p
 		}
 	}
