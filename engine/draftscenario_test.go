@@ -112,7 +112,7 @@ func TestDraftScenario(t *testing.T) {
 // run submits requests in rounds, with a restart after some of them.
 func (s *scenario) run(requests int) {
 	s.o.ContextTokens, s.o.ChunkTokens, s.o.KeptStates = 704, 16+s.r.IntN(100), 40
-	s.o.MaxSequences, s.o.PreferPrefill = 5, s.r.IntN(2) == 0
+	s.o.MaxSequences, s.o.PreferPrefill = 8, s.r.IntN(2) == 0 // in memory for 2
 	alone := s.o
 	alone.NoPrefixCache, alone.MaxSequences = true, 4
 	s.plain = openModel(s.t, s.src, alone)
@@ -230,7 +230,7 @@ func (s *scenario) request() engine.Request {
 		Priority: r.IntN(5) / 4, NoCache: r.IntN(8) == 0, Private: r.IntN(6) == 0}
 	q.Speculate = []string{"", "", "", "auto", "off", "lookup", "mtp", "draft",
 		"dflash"}[r.IntN(9)]
-	q.Prompt = slices.Concat(someIDs(r.IntN(3), 1+r.IntN(300)), someIDs(r.IntN(1000), 1+r.IntN(90)))
+	q.Prompt = slices.Concat(someIDs(r.IntN(3), 1+r.IntN(500)), someIDs(r.IntN(1000), 1+r.IntN(90)))
 	if len(s.talks) > 0 && r.IntN(3) > 0 {
 		talk := s.talks[r.IntN(len(s.talks))]
 		if r.IntN(3) == 0 {

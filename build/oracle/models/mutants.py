@@ -101,7 +101,7 @@ MUTANTS = [
     Mutant("the key of a latent is rotated twice", "glm4_moe_lite", "engine/nn/latent.go",
            "\tc.RopeTo(key.Columns(rank, width), latent.Columns(rank, width), l.Rope, b.Spans, "
            "1)\n",
-           "\tonce := c.Temp(kernels.F32, m, l.RopeDim)\n"
+           "\tonce := c.Temp(kernels.F32, latent.Rows, l.RopeDim)\n"
            "\tc.RopeTo(once, latent.Columns(rank, width), l.Rope, b.Spans, 1)\n"
            "\tc.RopeTo(key.Columns(rank, width), once, l.Rope, b.Spans, 1)\n"),
     Mutant("pairs of a latent's key are apart", "glm4_moe_lite", "engine/models/deepseek_v3.go",
