@@ -2,8 +2,8 @@ package engine
 
 // A draft model: a smaller model with the same vocabulary, which drafts tokens for the engine's
 // model (engine/loop). It is loaded on the same device, by the same code, after the other one. A
-// DFlash drafter and a block that drafts (engine/models) are named in the same way. They have no
-// vocabulary, and their layers are a part of the other model.
+// drafter that becomes a part of the other model (models.Attached) and a block that drafts are
+// named in the same way. They have no vocabulary of their own.
 
 import (
 	"bytes"
@@ -40,10 +40,11 @@ func CheckDraftTokens(n int) error {
 	return nil
 }
 
-// draftModel is a loaded draft model, or the weights of a DFlash drafter. The zero value is none.
+// draftModel is a loaded draft model, or the weights of an attached drafter. The zero value is
+// none.
 type draftModel struct {
 	weights *checkpoint.Weights
-	runner  *runner.Runner // nil for a DFlash drafter
+	runner  *runner.Runner // nil for an attached drafter
 }
 
 // draftModel returns the draft model, unless Speculate rules it out.
@@ -69,7 +70,7 @@ func (e *Engine) drafter() string {
 	switch p := e.plan; {
 	case p.Draft != nil:
 		return SpeculateDraft
-	case p.DFlash != nil:
+	case p.Spec.Block != nil:
 		return SpeculateDFlash
 	case p.Spec.Drafts:
 		return SpeculateMTP
@@ -77,12 +78,12 @@ func (e *Engine) drafter() string {
 	return ""
 }
 
-// openDFlash maps the weights of the DFlash drafter, if there is one, and reads them once.
-func (e *Engine) openDFlash(ctx context.Context) (err error) {
-	if e.plan.DFlash == nil {
+// openAttached maps the weights of the attached drafter, if there is one, and reads them once.
+func (e *Engine) openAttached(ctx context.Context) (err error) {
+	if e.plan.Attached == nil {
 		return nil
 	}
-	w, err := checkpoint.Open(e.options.DraftModel.Source, e.plan.DFlash, e.kernels)
+	w, err := e.plan.OpenAttached(e.kernels)
 	if err != nil {
 		return err
 	}
@@ -124,9 +125,10 @@ const (
 	blockUnused      = "the model's block that drafts tokens cannot be used"
 )
 
-// blockDrafts returns the maximum number of drafts of a DFlash drafter in a pass; 0: no limit.
-func (e *Engine) blockDrafts() int {
-	if e.plan.DFlash == nil {
+// attachedDrafts returns the maximum number of drafts of the attached drafter in a pass; 0: no
+// limit.
+func (e *Engine) attachedDrafts() int {
+	if e.plan.Attached == nil {
 		return 0
 	}
 	return e.options.DraftModel.Tokens
@@ -181,11 +183,11 @@ func compareVocabularies(own, other *tokenizer.Tokenizer) error {
 	return nil
 }
 
-// IsDrafter reports whether a folder has no model but a block that drafts for one, or a DFlash
-// drafter.
+// IsDrafter reports whether a folder has no model but a block that drafts for one, or a drafter
+// that becomes a part of one.
 func IsDrafter(src Source) bool {
 	c, _ := src.Config()
-	return c != nil && (models.IsBlock(c) || models.IsDFlash(c))
+	return c != nil && (models.IsBlock(c) || models.FindAttached(c) != nil)
 }
 
 // DraftTarget is a model for which others may draft. Fits reads the model's tokenizer once.
@@ -218,8 +220,8 @@ func (t *DraftTarget) Fits(other Source) error {
 			return plan.RefuseDraftModel(err.Error())
 		}
 		return nil
-	case config != nil && models.IsDFlash(config):
-		if err := models.CheckDFlash(t.config, config); err != nil {
+	case config != nil && models.FindAttached(config) != nil:
+		if err := models.FindAttached(config).Check(t.config, config); err != nil {
 			return plan.RefuseDraftModel(err.Error())
 		}
 		return nil

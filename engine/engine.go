@@ -119,7 +119,7 @@ func (e *Engine) load(ctx context.Context, src Source) (err error) {
 		size := float64(e.plan.Description.SizeBytes)
 		first = size / max(size+float64(draft.Description.SizeBytes), 1)
 	}
-	if err := e.openDFlash(ctx); err != nil {
+	if err := e.openAttached(ctx); err != nil {
 		return err
 	}
 	if e.weights, e.runner, err = e.loadModel(ctx, src, e.plan,
@@ -213,8 +213,8 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 		Runner: e.runner, Text: e.TextProcessor, Sched: e.schedOptions(),
 		ContextTokens: p.ContextTokens, QueueRequests: o.QueueRequests, Speculate: o.Speculate,
 		MaxPrefillStall: o.MaxPrefillStall, Draft: o.Draft, DraftModel: e.loopDraftModel(),
-		BlockDrafts: e.blockDrafts(),
-		History:     o.History, Fingerprint: e.weights.Fingerprint(),
+		AttachedDrafts: e.attachedDrafts(),
+		History:        o.History, Fingerprint: e.weights.Fingerprint(),
 		KVFormats: e.info.KVFormat + ", states " + e.info.StateFormat,
 		Heartbeat: heartbeat,
 		Memory: Stats{WeightsBytes: need.WeightsBytes, KVBytes: need.KVBytes,
@@ -274,7 +274,7 @@ func (e *Engine) storedModel() blockstore.Model {
 		e.runner.SlotRegions()) {
 		fmt.Fprintln(&b, r.Name, r.PieceBytes)
 	}
-	if p.DFlash != nil { // its keys and values are in the pages
+	if p.Spec.Block != nil { // its keys and values are in the pages
 		fmt.Fprintln(&b, "dflash", e.draft.weights.Fingerprint())
 	}
 	sum := sha256.Sum256([]byte(b.String()))

@@ -75,9 +75,9 @@ type Config struct {
 	Draft func(tokens []int32, running bool) *Drafts
 	// DraftModel drafts in place of the model's own block; nil: there is none.
 	DraftModel *DraftModel
-	// BlockDrafts is the maximum number of drafts in a pass of a drafter of blocks; 0: as many as
-	// it has in a block, up to draft.MaxTokens.
-	BlockDrafts int
+	// AttachedDrafts is the maximum number of drafts in a pass of a drafter that is a part of the
+	// model; 0: draft.MaxTokens, or as many as it has in a block.
+	AttachedDrafts int
 	// PreloadBytes limits the memory of the conversations that are read from the Store at the
 	// start; 0: none are read.
 	PreloadBytes int64

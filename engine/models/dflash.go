@@ -113,7 +113,7 @@ func AddDFlash(to Model, w *checkpoint.Weights) error {
 		return err
 	}
 	m.addDFlash(&c, w, rope)
-	return cmp.Or(w.Err(), checkHeads(m.spec, w), checkDrafterUnread(w))
+	return cmp.Or(w.Err(), checkHeads(m.spec, w), checkDrafterUnread(w, "DFlash"))
 }
 
 // read decodes config.json into c, which has the defaults.
@@ -211,14 +211,14 @@ func (c *dflashConfig) causal(window int) bool {
 }
 
 // checkDrafterUnread returns a Problem if the drafter has tensors that nothing reads: it is then of
-// another kind. The model's embedding and head are used in place of copies of these.
-func checkDrafterUnread(w *checkpoint.Weights) error {
+// another kind. Heads that are copies of an embedding are not read.
+func checkDrafterUnread(w *checkpoint.Weights, kind string) error {
 	for _, name := range w.Unread() {
 		known := strings.Contains(name, "lm_head.") || slices.ContainsFunc(harmless,
 			func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 		if !known {
-			return unsupported(w, "the drafter has the tensor %s, which DFlash has not",
-				modelfile.Excerpt(name))
+			return unsupported(w, "the drafter has the tensor %s, which %s has not",
+				modelfile.Excerpt(name), kind)
 		}
 	}
 	return nil

@@ -36,6 +36,7 @@ type Spec struct {
 	Layers        []cache.LayerSpec
 	Vectors       *Vectors // nil: the model generates text
 	Drafts        bool     // the model is a Drafter, and the last of Layers is that of its block
+	InPlace       bool     // Drafts is set, and all drafts of a pass have the same position
 	Block         *Block   // the model is a Drafter of blocks; nil: it is not
 }
 
@@ -113,9 +114,9 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 // Check returns a Problem if a model with this config is none that Load can load, as far as the
 // model_type and the architectures tell.
 func Check(c *checkpoint.Config) error {
-	if IsDFlash(c) {
+	if a := FindAttached(c); a != nil {
 		return problem.New(problem.UnknownArchitecture,
-			"This is a DFlash drafter, not a language model", "it drafts tokens for another model",
+			"This is "+a.Name+", not a language model", "it drafts tokens for another model",
 			"Name it as the draft model of the model that it was made for.")
 	}
 	decoder, encoder := registry[c.ModelType] != nil, encoders[c.ModelType] != nil

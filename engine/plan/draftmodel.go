@@ -4,9 +4,9 @@ package plan
 // its own, for its weights and its activations. The plan of the large model chooses how many pages
 // and slots it has, and counts its memory.
 //
-// The folder of a draft model may also have no model, but a DFlash drafter or a block that drafts
-// (engine/models). Neither has a plan: the layers of the one are some of the large model's, and the
-// other is loaded as if it were the model's own.
+// The folder of a draft model may also have no model, but a drafter that becomes a part of the
+// large model (models.Attached), or a block that drafts. Neither has a plan: the one adds its
+// memory to the large model's, and the other is loaded as if it were the model's own.
 
 import (
 	"errors"
@@ -49,6 +49,8 @@ func (p *Plan) planDraftModel() error {
 			"or its folder", src))
 	} else if c, _ := src.Config(); c != nil && models.IsBlock(c) {
 		return p.planBlock(c)
+	} else if c != nil && models.FindAttached(c) != nil {
+		return p.planAttached(c)
 	} else if p.DraftModel.Way == draft.WayMTP {
 		if p.DraftModel.Required {
 			return RefuseDraftModel("it has no block that drafts, which the way to decode ahead, " +
@@ -56,8 +58,9 @@ func (p *Plan) planDraftModel() error {
 		}
 		return nil
 	}
-	if dflash, err := p.findDFlash(); dflash || err != nil {
-		return err
+	if p.DraftModel.Way == draft.WayDFlash {
+		return RefuseDraftModel("it is a model, expected a DFlash drafter, since the way to " +
+			"decode ahead is dflash")
 	}
 	format := p.KVFormat
 	format.StartTokens = 0 // it has no start pages
@@ -74,45 +77,49 @@ func (p *Plan) planDraftModel() error {
 	return nil
 }
 
-// findDFlash sets DFlash if the draft model is a DFlash drafter, and reports whether it is.
-func (p *Plan) findDFlash() (found bool, err error) {
-	config, err := p.DraftModel.Source.Config()
-	found = config != nil && models.IsDFlash(config)
-	switch way := p.DraftModel.Way; {
-	case found && way == draft.WayDraft:
-		return found, RefuseDraftModel("it is a DFlash drafter, expected a model, since the way " +
-			"to decode ahead is draft")
-	case !found && way == draft.WayDFlash:
-		return found, RefuseDraftModel("it is a model, expected a DFlash drafter, since the way " +
-			"to decode ahead is dflash")
-	case found && err != nil: // its quantization
-		return found, refusal(err)
-	case found && p.MaxKVTokens > 0:
-		return found, RefuseDraftModel(fmt.Sprintf("it is a DFlash drafter, and the KV cache is "+
-			"limited to %d tokens", p.MaxKVTokens))
-	case found:
-		p.DFlash = config
+// planAttached sets Attached to the config of the draft model, which is a drafter of this kind.
+// Errors are Problems.
+func (p *Plan) planAttached(config *checkpoint.Config) error {
+	kind := models.FindAttached(config)
+	own := draft.WayMTP
+	if kind.Blocks {
+		own = draft.WayDFlash
 	}
-	return found, nil
-}
-
-// openDFlash opens the weights of the DFlash drafter; if there is none, it returns empty ones.
-func (p *Plan) openDFlash(d kernels.Device) (*checkpoint.Weights, error) {
-	if p.DFlash == nil {
-		return &checkpoint.Weights{}, nil
+	if way := p.DraftModel.Way; way != "" && way != own {
+		return RefuseDraftModel(fmt.Sprintf("it is %s, whose way to decode ahead is %s: use that "+
+			"or auto, not %s", kind.Name, own, way))
 	}
-	return checkpoint.Open(p.DraftModel.Source, p.DFlash, d)
-}
-
-// addDFlash adds the DFlash drafter, if there is one, to the large model. Errors are Problems.
-func (p *Plan) addDFlash(m models.Model, drafter *checkpoint.Weights) error {
-	if p.DFlash == nil {
-		return nil
+	if err := kind.Check(p.Config, config); err != nil {
+		return RefuseDraftModel(err.Error())
 	}
-	if err := models.AddDFlash(m, drafter); err != nil {
+	if _, err := p.DraftModel.Source.Config(); err != nil { // its quantization
 		return refusal(err)
 	}
-	if m.Spec().Block.Windows && p.KV.StartTokens > 0 {
+	if p.MaxKVTokens > 0 {
+		return RefuseDraftModel(fmt.Sprintf("it is %s, and the KV cache is limited to %d tokens",
+			kind.Name, p.MaxKVTokens))
+	}
+	p.Attached = config
+	return nil
+}
+
+// OpenAttached opens the weights of the attached drafter; if there is none, it returns empty ones.
+func (p *Plan) OpenAttached(d kernels.Device) (*checkpoint.Weights, error) {
+	if p.Attached == nil {
+		return &checkpoint.Weights{}, nil
+	}
+	return checkpoint.Open(p.DraftModel.Source, p.Attached, d)
+}
+
+// addAttached adds the attached drafter, if there is one, to the large model. Errors are Problems.
+func (p *Plan) addAttached(m models.Model, drafter *checkpoint.Weights) error {
+	if p.Attached == nil {
+		return nil
+	}
+	if err := models.FindAttached(p.Attached).Add(m, drafter); err != nil {
+		return refusal(err)
+	}
+	if b := m.Spec().Block; b != nil && b.Windows && p.KV.StartTokens > 0 {
 		return RefuseDraftModel("some of its layers have a window, so that no first tokens of " +
 			"the KV cache can stay in float16")
 	}
@@ -247,7 +254,7 @@ func Named(err error, src checkpoint.Source) *problem.Problem {
 func (p *Plan) WithoutDrafter(src checkpoint.Source, o Options, err error) (
 	plain Options, blame error, required, ok bool) {
 	switch {
-	case p.Draft != nil || p.DFlash != nil || p.Block != nil:
+	case p.Draft != nil || p.Attached != nil || p.Block != nil:
 		blame, required = Named(refusal(err), o.DraftModel.Source), o.DraftModel.Required
 		o.DraftModel = nil
 	case p.Spec.Drafts:

@@ -136,11 +136,11 @@ type Plan struct {
 	DraftSlots  int      // slots for the states before drafts
 	// DrafterError is why the model's block that drafts cannot be used; nil: nothing is wrong.
 	DrafterError error
-	// Draft is the plan of the draft model; nil: there is none. DFlash is the config.json of a
-	// DFlash drafter, which is a part of this plan; nil: there is none. DraftModelError is why a
-	// draft model that is not required cannot be used.
+	// Draft is the plan of the draft model; nil: there is none. Attached is the config.json of a
+	// drafter that is a part of this plan (models.Attached); nil: there is none. DraftModelError is
+	// why a draft model that is not required cannot be used.
 	Draft           *Plan
-	DFlash          *checkpoint.Config
+	Attached        *checkpoint.Config
 	DraftModelError error
 	// Block is the folder of a block that drafts, if the draft model is one; nil: it is none.
 	Block *checkpoint.Source
@@ -194,7 +194,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 		return nil, err
 	}
 	defer w.Close()
-	drafter, err := p.openDFlash(d)
+	drafter, err := p.OpenAttached(d)
 	if err != nil {
 		return withoutDraftModel(src, o, refusal(err))
 	}
@@ -222,7 +222,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	case err != nil:
 		return nil, err
 	}
-	if err := p.addDFlash(m, drafter); err != nil {
+	if err := p.addAttached(m, drafter); err != nil {
 		return withoutDraftModel(src, o, err)
 	}
 	hasTemplate, err := textproc.Check(src)
@@ -247,7 +247,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 			return withoutDraftModel(src, o, err)
 		}
 	}
-	if err := p.Check(); err != nil && p.DFlash != nil {
+	if err := p.Check(); err != nil && p.Attached != nil {
 		return withoutDraftModel(src, o, err)
 	}
 	if p.DraftTokens > 0 && p.Check() != nil { // decoding ahead is not worth a refusal
@@ -261,14 +261,14 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 // limited KV cache consists of rings, which the block cannot use.
 func (p *Plan) loadsDrafter() bool {
 	return p.DraftTokens > 0 && !p.NoDrafter && p.MaxKVTokens == 0 && p.Draft == nil &&
-		p.DFlash == nil
+		p.Attached == nil
 }
 
 // Open opens the weights of the model that was planned, those of its block included. src is that of
 // New. Errors are Problems.
 func (p *Plan) Open(src checkpoint.Source, d kernels.Device) (*checkpoint.Weights, error) {
 	w, err := checkpoint.Open(src, p.Config, d)
-	if err != nil || !p.Spec.Drafts {
+	if err != nil || !p.Spec.Drafts || p.Attached != nil {
 		return w, err
 	}
 	if err := p.attachBlock(w); err != nil {
@@ -278,15 +278,15 @@ func (p *Plan) Open(src checkpoint.Source, d kernels.Device) (*checkpoint.Weight
 	return w, nil
 }
 
-// Load builds the model that was planned, with the weights of the DFlash drafter if there is one.
+// Load builds the model that was planned, with the weights of the attached drafter if there is one.
 // Errors are Problems.
 func (p *Plan) Load(w, drafter *checkpoint.Weights) (models.Model, error) {
-	if p.Spec.Drafts {
+	if p.Spec.Drafts && p.Attached == nil {
 		return models.LoadDrafter(w)
 	}
 	m, err := models.Load(w)
 	if err == nil {
-		err = p.addDFlash(m, drafter)
+		err = p.addAttached(m, drafter)
 	}
 	return m, err
 }
@@ -354,7 +354,7 @@ func (p *Plan) measure(m models.Model, w *checkpoint.Weights, weights int64) {
 	}
 	d.Need = Need{
 		WeightsBytes: weights,
-		StateBytes:   slotBytes * int64(p.Runner.Slots),
+		StateBytes:   (slotBytes + cache.RecentBytes(p.Spec.Layers)) * int64(p.Runner.Slots),
 		ScratchBytes: int64(scratch),
 	}
 	if v := p.Spec.Vectors; v != nil {
