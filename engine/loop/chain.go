@@ -278,13 +278,29 @@ func (l *Loop) takeDraft(a *chain, token int32, probability float64, rows int) b
 		return false
 	}
 	round.Add(1, chance, 0)
+	drafted := token
 	if r.given {
 		token = r.drafts[a.count]
 	}
 	a.work.Seq.Tokens[a.work.From+1+a.count] = token
 	r.drafts[a.count], r.sureness = token, append(r.sureness, probability)
 	a.count, a.chance = a.count+1, chance
+	if l.drafts.watch != nil && c.model == nil {
+		l.watchChain(a, drafted)
+	}
 	return left > 0 && (r.forced || round.More(&r.chain, chance, step, left))
+}
+
+// watchChain tells a test what has been drafted, or drafted first if other drafts are verified.
+func (l *Loop) watchChain(a *chain, drafted int32) {
+	r := a.work.Seq.Owner.(*request)
+	known, drafts := a.work.Seq.Tokens[:a.work.From+1], r.drafts[:a.count]
+	switch {
+	case !r.given:
+		l.drafts.watch(known, drafts)
+	case a.count == 1:
+		l.drafts.watch(known, []int32{drafted})
+	}
 }
 
 // compareTrial learns from a draft that was not verified, now that the token after the last right

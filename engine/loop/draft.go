@@ -34,7 +34,7 @@ type drafts struct {
 	gain    atomic.Uint64                              // draft.Round.Gain, as math.Float64bits
 	forced  func(tokens []int32, running bool) *Drafts // Config.Draft
 
-	// For tests: every pass counts as equally long; watch, unless nil, is told what a block drafts.
+	// For tests: every pass counts as equally long; watch, unless nil, is told what is drafted.
 	free  bool
 	watch func(known, block []int32)
 }

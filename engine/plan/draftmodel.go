@@ -49,8 +49,9 @@ func (p *Plan) planDraftModel() error {
 			"or its folder", src))
 	} else if c, _ := src.Config(); c != nil && models.IsBlock(c) {
 		return p.planBlock(c)
-	} else if c != nil && models.FindAttached(c) != nil {
-		return p.planAttached(c)
+	} else if kind := findAttached(c); kind != nil &&
+		!(kind.Blocks && p.DraftModel.Way == draft.WayMTP) {
+		return p.planAttached(c, kind)
 	} else if p.DraftModel.Way == draft.WayMTP {
 		if p.DraftModel.Required {
 			return RefuseDraftModel("it has no block that drafts, which the way to decode ahead, " +
@@ -77,15 +78,24 @@ func (p *Plan) planDraftModel() error {
 	return nil
 }
 
+// findAttached returns the kind of a drafter with such a config; nil: it is none, or has none.
+func findAttached(c *checkpoint.Config) *models.Attached {
+	if c == nil {
+		return nil
+	}
+	return models.FindAttached(c)
+}
+
 // planAttached sets Attached to the config of the draft model, which is a drafter of this kind.
 // Errors are Problems.
-func (p *Plan) planAttached(config *checkpoint.Config) error {
-	kind := models.FindAttached(config)
+func (p *Plan) planAttached(config *checkpoint.Config, kind *models.Attached) error {
 	own := draft.WayMTP
 	if kind.Blocks {
 		own = draft.WayDFlash
 	}
-	if way := p.DraftModel.Way; way != "" && way != own {
+	switch way := p.DraftModel.Way; way {
+	case own:
+	case draft.WayDraft, draft.WayDFlash, draft.WayMTP:
 		return RefuseDraftModel(fmt.Sprintf("it is %s, whose way to decode ahead is %s: use that "+
 			"or auto, not %s", kind.Name, own, way))
 	}
