@@ -227,31 +227,35 @@ func TestAssistantHasTheSameBits(t *testing.T) {
 }
 
 // TestAssistantTogether: drafts of two sequences in one step are those of each alone. Only the last
-// rows have logits, as in a pass that reads prompts.
+// rows have logits, as in a pass that reads prompts. The hidden states of the two sequences are in
+// the same rows of their slots.
 func TestAssistantTogether(t *testing.T) {
-	ids := someTokens(90)
-	r := newAssisted(t, cpuDevice(t, 2), "gemma4_text",
-		assistantSource(t, true, nil, sharedTarget), cache.Affine())
-	if _, err := r.Step(slices.Concat(ids[:40], ids[20:90]), []kernels.Span{
-		{Rows: 40, Pages: r.pages[0]}, {Row: 40, Rows: 70, Pages: r.pages[1], Slot: 1}},
-		[]int32{39, 109}); err != nil {
-		t.Fatal(err)
-	}
-	first, _ := r.assisted(t, ids[5], 40, 1, 0)
-	second, _ := r.assisted(t, ids[6], 70, 1, 1)
-	flat, err := r.Draft([]int32{ids[6], ids[5]}, []kernels.Span{
-		{Rows: 1, Pos: 69, Pages: r.pages[1], Slot: 1},
-		{Row: 1, Rows: 1, Pos: 39, Pages: r.pages[0]}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v := r.VocabSize(); !equalBits([][]float32{flat[:v], flat[v:]},
-		[][]float32{second[0], first[0]}) {
-		t.Error("two drafts in a step are others than alone")
-	}
-	r.score(ids[:40], 40)
-	if again, _ := r.assisted(t, ids[5], 40, 1, 0); !equalBits(again, first) {
-		t.Error("other drafts where all rows have logits")
+	ids := someTokens(120)
+	for name, text := range map[string]map[string]any{"gemma4_text": sharedTarget,
+		"gemma4_text_affine": nil} {
+		r := newAssisted(t, cpuDevice(t, 2), name, assistantSource(t, true, nil, text),
+			cache.Affine())
+		if _, err := r.Step(slices.Concat(ids[:40], ids[20:92]), []kernels.Span{
+			{Rows: 40, Pages: r.pages[0]}, {Row: 40, Rows: 72, Pages: r.pages[1], Slot: 1}},
+			[]int32{39, 111}); err != nil {
+			t.Fatal(err)
+		}
+		first, _ := r.assisted(t, ids[5], 40, 1, 0)
+		second, _ := r.assisted(t, ids[6], 72, 1, 1)
+		flat, err := r.Draft([]int32{ids[6], ids[5]}, []kernels.Span{
+			{Rows: 1, Pos: 71, Pages: r.pages[1], Slot: 1},
+			{Row: 1, Rows: 1, Pos: 39, Pages: r.pages[0]}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := r.VocabSize(); !equalBits([][]float32{flat[:v], flat[v:]},
+			[][]float32{second[0], first[0]}) {
+			t.Errorf("%s: two drafts in a step are others than alone", name)
+		}
+		r.score(ids[:40], 40)
+		if again, _ := r.assisted(t, ids[5], 40, 1, 0); !equalBits(again, first) {
+			t.Errorf("%s: other drafts where all rows have logits", name)
+		}
 	}
 }
 
