@@ -141,8 +141,9 @@ func TestAssistantDrafts(t *testing.T) {
 		}
 		compared = 0
 	}
-	if s := e.Stats(); s.AcceptedTokens < 20 {
-		t.Errorf("%d drafts were right, expected more", s.AcceptedTokens)
+	if s := e.Stats(); s.AcceptedTokens < 20 || s.DraftModelAccepted != s.AcceptedTokens {
+		t.Errorf("%d drafts were right, %d of them the assistant's, expected more",
+			s.AcceptedTokens, s.DraftModelAccepted)
 	}
 }
 

@@ -34,7 +34,7 @@ type Parity struct {
 	MaxSequences   int      `help:"Maximum number of requests that run at once. Default: 8." placeholder:"N"`
 	Float32        bool     `name:"float32" help:"Compute activations in float32; several times slower."`
 	ModelsDir      []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
-	DraftModel     string   `help:"Smaller model with the same vocabulary, a DFlash drafter for the model, or the folder of a block for it (MTP), whose drafts are checked too: an ID, a name, an alias or a folder. Default: draftModel in the model's settings, or none." placeholder:"DIR_OR_NAME"`
+	DraftModel     string   `help:"Smaller model with the same vocabulary, a DFlash drafter or an assistant (Gemma 4) for the model, or the folder of a block for it (MTP), whose drafts are checked too: an ID, a name, an alias or a folder. Default: draftModel in the model's settings, or none." placeholder:"DIR_OR_NAME"`
 	NumDraftTokens int      `help:"Maximum number of tokens that the draft model drafts for a pass, up to 8. Default: as many as are worth their time." placeholder:"N"`
 	KVFlags
 

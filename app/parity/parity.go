@@ -218,6 +218,7 @@ const (
 	aheadBlock  = "ahead, by the model's block"
 	aheadDraft  = "ahead, by the draft model"
 	aheadDFlash = "ahead, by the DFlash drafter"
+	aheadAssist = "ahead, by the assistant"
 	aheadWrong  = "ahead, some drafts wrong"
 	aheadCrowd  = "the same, in a crowd"
 )
@@ -269,8 +270,11 @@ func (c *check) aheadByDrafter(e *engine.Engine) error {
 		return err
 	case tried.DraftModelTokens > 0:
 		way, drafter := aheadDraft, "the draft model"
-		if e.Info().Drafter == engine.SpeculateDFlash {
+		switch e.Info().Drafter {
+		case engine.SpeculateDFlash:
 			way, drafter = aheadDFlash, "the DFlash drafter"
+		case engine.SpeculateMTP:
+			way, drafter = aheadAssist, "the assistant"
 		}
 		c.absent(aheadBlock, true, drafter+" drafts in its place")
 		return c.aheadAlone(e, way, block, uncached)

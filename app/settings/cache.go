@@ -45,7 +45,7 @@ type Model struct {
 	SnapKVTokens     int    `json:"snapKVTokens,omitempty"`
 	// Speculate is auto, off, lookup, mtp, draft or dflash; "": auto.
 	Speculate string `json:"speculate,omitempty"`
-	// DraftModel names the model's draft model, or a DFlash drafter for it: an ID, a name, an alias
+	// DraftModel names the model's draft model, or another drafter for it: an ID, a name, an alias
 	// or a folder; "": none.
 	DraftModel     string `json:"draftModel,omitempty"`
 	NumDraftTokens int    `json:"numDraftTokens,omitempty"` // at most; 0: what is worth its time

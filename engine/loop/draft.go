@@ -268,10 +268,11 @@ func (l *Loop) emitDrafts(r *request, step *step, row int, w sched.Work, now tim
 	}
 }
 
-// byOther reports whether a draft model or a drafter of blocks drafted for the step that has run.
+// byOther reports whether a draft model, a drafter of blocks or an assistant drafted for the step
+// that has run.
 func (r *request) byOther(l *Loop) bool {
 	c := &l.drafts.chains
-	return (c.model != nil || c.block != nil) && r.chainDepth > 0
+	return (c.model != nil || c.block != nil || l.runner.InPlace()) && r.chainDepth > 0
 }
 
 // countAccepted records that the next draft of r was right.

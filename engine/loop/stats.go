@@ -18,8 +18,8 @@ type Stats struct {
 	PromptTokens, CachedTokens, GeneratedTokens, FinishedRequests int64
 	// Of the DraftTokens that were proposed, AcceptedTokens were what the model chose.
 	DraftTokens, AcceptedTokens int64
-	// Of these, DraftModelTokens and DraftModelAccepted are those of a draft model or a drafter of
-	// blocks.
+	// Of these, DraftModelTokens and DraftModelAccepted are those of a draft model, a drafter of
+	// blocks or an assistant.
 	DraftModelTokens, DraftModelAccepted int64
 	// Preemptions counts how often a request gave up its KV pages to others and was computed again.
 	Preemptions int64

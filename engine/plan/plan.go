@@ -344,7 +344,7 @@ func (p *Plan) measure(m models.Model, w *checkpoint.Weights, weights int64) {
 		ContextTokens:    p.Spec.ContextTokens,
 		KVBytesPerToken:  p.PageSizes.Rest / cache.PageTokens,
 		StateBytesPerSeq: slotBytes,
-		Drafts:           p.Spec.Drafts,
+		Drafts:           p.Spec.Drafts && p.Attached == nil,
 
 		KVStartTokens:        p.KV.Start(p.Spec.Layers),
 		KVStartBytesPerToken: p.PageSizes.Start / cache.PageTokens,
