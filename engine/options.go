@@ -82,8 +82,8 @@ type Options struct {
 	Speculate string
 	// DraftModel is a smaller model with the same vocabulary, or a DFlash drafter for this model,
 	// which drafts in place of the model's own block if Speculate is SpeculateAuto, SpeculateDraft
-	// or SpeculateDFlash. Or it is the folder of a block that drafts, which becomes the model's own,
-	// or of an assistant of Gemma 4, if Speculate is SpeculateAuto or SpeculateMTP. nil: none.
+	// or SpeculateDFlash. Or it is an assistant of Gemma 4, or the folder of a block that drafts,
+	// which becomes the model's own, if Speculate is SpeculateAuto or SpeculateMTP. nil: none.
 	DraftModel *DraftModel
 	// Draft is for benchmarks and checks, which know the answer or want a wrong one verified. It
 	// decides what a pass verifies after the given tokens of a sequence, whatever it costs. If it

@@ -15,7 +15,7 @@ import (
 	"headroom/engine/modelfile"
 )
 
-// TestDraftModels: a folder with a block or a DFlash drafter is listed as a drafter, not as a
+// TestDraftModels: a folder with a block or another drafter is listed as a drafter, not as a
 // model that is broken or not supported, and offered to the model that it is made for.
 func TestDraftModels(t *testing.T) {
 	h := newTestHostWith(t, func(o *Options) {
@@ -27,6 +27,8 @@ func TestDraftModels(t *testing.T) {
 		for name, config := range map[string]string{
 			"fits-MTP-4bit": fmt.Sprintf(block, 256), "other-MTP-4bit": fmt.Sprintf(block, 128),
 			"fits-DFlash": fmt.Sprintf(dflash, 256), "other-DFlash": fmt.Sprintf(dflash, 128),
+			"other-assistant": `{"model_type": "gemma4_assistant", "backbone_hidden_size": 256,
+				"text_config": {"model_type": "gemma4_text", "vocab_size": 2304}}`,
 		} {
 			dir := filepath.Join(root, name)
 			header := `{"fc.weight":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`

@@ -72,7 +72,8 @@ def write():
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
         stored = {k: v for k, v in drawn.items() if not ordered or k not in plain}
-        mx.save_safetensors(str(out / f"model-{name}.safetensors"), stored, metadata={"format": "mlx"})
+        mx.save_safetensors(str(out / f"model-{name}.safetensors"), stored,
+                            metadata={"format": "mlx"})
         (out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
         prompts = [weights.tokens(n, 320, seed=n) for n in LENGTHS]
         drafts = [draft(model, drafter, ids) for ids in prompts]
