@@ -79,7 +79,9 @@ type Need struct {
 	// only those of the tensors that it reads.
 	WeightsBytes int64
 	KVBytes      int64 // KV pages
-	StateBytes   int64 // recurrent states and rings, of running sequences and of cached prefixes
+	// StateBytes counts recurrent states and rings, of running sequences and of cached prefixes, and
+	// the hidden states that an assistant reads.
+	StateBytes   int64
 	ScratchBytes int64 // activations of the largest pass
 }
 
