@@ -279,8 +279,11 @@ func (c *check) aheadByDrafter(e *engine.Engine) error {
 	default:
 		c.absent(aheadBlock, true, "the model has no block that drafts")
 	}
-	if c.Engine.DraftModel != nil {
-		c.absent(aheadDraft, true, "the draft model cannot be used; the log says why")
+	switch i := e.Info(); {
+	case i.DraftModelUnused != "":
+		c.absent(aheadDraft, true, i.DraftModelUnused)
+	case i.DraftModel != "" && i.Drafter != engine.SpeculateMTP:
+		c.absent(aheadDraft, true, i.DraftModel+" drafted nothing for these prompts")
 	}
 	return err
 }
