@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -70,6 +72,24 @@ func TestDraftModelVocabulary(t *testing.T) {
 		if err := target.Fits(ofVocabulary(size)); err == nil {
 			t.Errorf("%d tokens: offered as a draft model", size)
 		}
+	}
+}
+
+// TestOneRemedy: a draft model whose files cannot be read is refused with one remedy: to choose
+// another. To download it again would be another one.
+func TestOneRemedy(t *testing.T) {
+	small := tinySource(t, "qwen3")
+	file := filepath.Join(small.Dir, "tokenizer.json")
+	if err := os.WriteFile(file, []byte(`{"model": {"type": "Unknown"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := engine.Open(t.Context(), tinySource(t, "qwen3"), engine.Options{
+		ContextTokens: 512, Speculate: engine.SpeculateAuto,
+		DraftModel: &engine.DraftModel{Source: small, Required: true}})
+	if err == nil || !strings.Contains(err.Error(), "tokenizer.json cannot be used") ||
+		!strings.Contains(err.Error(), "Choose a smaller model") ||
+		strings.Contains(err.Error(), "again") {
+		t.Errorf("got %v, expected one remedy", err)
 	}
 }
 

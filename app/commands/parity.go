@@ -98,6 +98,7 @@ func (c *Parity) Run(ctx context.Context, t *terminal) error {
 		return blameSettings(err, file, m.ID)
 	}
 	r.Model = m.ID
+	c.nameSetting(r, file.Path())
 	if c.JSON {
 		err = printJSON(t.out, r)
 	} else {
@@ -107,6 +108,16 @@ func (c *Parity) Run(ctx context.Context, t *terminal) error {
 		return exitProblem
 	}
 	return err
+}
+
+// nameSetting says where a draft model that is not used is named, unless a flag names it.
+func (c *Parity) nameSetting(r *parity.Report, path string) {
+	for i := range r.Ways {
+		if row := &r.Ways[i]; row.Way == parity.AheadDraft && row.NotTried != "" &&
+			c.DraftModel == "" {
+			row.NotTried += "; the setting draftModel in " + path + " names it"
+		}
+	}
 }
 
 // contextOf returns the longest context that a model may have with these options.

@@ -165,6 +165,28 @@ func TestParityRefusals(t *testing.T) {
 	}
 }
 
+// TestParityNamesDraftModel: the row of a draft model that a setting names and that cannot draft
+// says why, and names the setting and the file.
+func TestParityNamesDraftModel(t *testing.T) {
+	home := isolate(t)
+	file := service.OpenSettings()
+	if err := file.Change(func(s *settings.Settings) {
+		s.Models = map[string]settings.Model{demo.ID: {DraftModel: "nope"}}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	prompts := filepath.Join(home, "prompts.txt")
+	if err := os.WriteFile(prompts, []byte("What is a KV cache?\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errOut := headroom("", "parity", "--device=cpu", "--tokens=6", "--prompts", prompts)
+	want := "there is no model nope here, expected a model's name or its folder; the setting " +
+		"draftModel in " + file.Path() + " names it"
+	if code != 0 || !strings.Contains(out, want) {
+		t.Errorf("exit %d, %s%s, expected %s", code, out, errOut, want)
+	}
+}
+
 // TestParityBlamesSettings: the error names the setting that is to blame, and the file.
 func TestParityBlamesSettings(t *testing.T) {
 	isolate(t)
