@@ -29,7 +29,7 @@ func TestTokenizerBeyondModel(t *testing.T) {
 // weights are packed has what the tensors are.
 func TestPackedWithoutQuantization(t *testing.T) {
 	for name, want := range map[string]string{"deepseek_v3": "4-bit, group 64",
-		"qwen3_mxfp4": "mxfp4", "qwen3": "not quantized"} {
+		"qwen3_mxfp4": "mxfp4", "llama_fp8": "fp8", "qwen3": "not quantized"} {
 		src := tinySource(t, name)
 		path := filepath.Join(src.Dir, "config.json")
 		data, err := os.ReadFile(path)

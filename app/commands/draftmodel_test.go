@@ -10,6 +10,7 @@ import (
 
 	"headroom/app/demo"
 	"headroom/app/host"
+	"headroom/app/service"
 	"headroom/app/settings"
 	"headroom/engine"
 )
@@ -191,5 +192,20 @@ func TestRunWithoutTemplate(t *testing.T) {
 	if code != 0 || !strings.Contains(errOut,
 		"plain has no chat template: it continues the text that it is given.\n") {
 		t.Errorf("exit %d, %s", code, errOut)
+	}
+}
+
+// TestModelsListDraftModels: the list names the draft models of the settings, and says why one is
+// not used.
+func TestModelsListDraftModels(t *testing.T) {
+	isolate(t)
+	if err := service.OpenSettings().Change(func(s *settings.Settings) {
+		s.Models = map[string]settings.Model{demo.ID: {DraftModel: "nope"}}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "\nDraft models:\n  headroom-demo: nope, which is not used: there is no model"
+	if code, out, errOut := headroom("", "models"); code != 0 || !strings.Contains(out, want) {
+		t.Errorf("exit %d, %s%s", code, out, errOut)
 	}
 }

@@ -5,6 +5,7 @@ package commands
 // loaded.
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,6 +81,9 @@ func (c *ModelsList) Run(t *terminal) error {
 	printUnusable(t, models, library.Drafter, "Draft for other models")
 	printCopies(t, models, file.Get().Configured)
 	printAliases(t, models, aliases(file.Get()))
+	printDraftModels(t, models, func(id string) string {
+		return cmp.Or(c.DraftModel, file.Get().ForModel(id).DraftModel)
+	})
 	heading := "\nNot searched:\n"
 	for _, note := range slices.Concat(library.Unreadable(c.ModelsDir), l.Notes()) {
 		fmt.Fprintf(t.out, "%s  %s\n", heading, oneLine(note))
@@ -125,6 +129,24 @@ func printAliases(t *terminal, models []library.Model, aliases func(id string) [
 	heading := "\nAliases without effect:\n"
 	for _, sentence := range library.WithoutEffect(models, aliases) {
 		fmt.Fprintf(t.out, "%s  %s\n", heading, oneLine(sentence))
+		heading = ""
+	}
+}
+
+// printDraftModels lists the draft models of models, and why one cannot draft. drafter returns the
+// name of a model's; "": it has none.
+func printDraftModels(t *terminal, models []library.Model, drafter func(id string) string) {
+	heading := "\nDraft models:\n"
+	for _, m := range models {
+		name, why := drafter(m.ID), m.Description.DraftModelUnused
+		if name == "" || m.Err != nil {
+			continue
+		}
+		line := fmt.Sprintf("%s: %s", m.ID, name)
+		if why != "" {
+			line += ", which is not used: " + why
+		}
+		fmt.Fprintf(t.out, "%s  %s\n", heading, oneLine(line))
 		heading = ""
 	}
 }

@@ -40,7 +40,7 @@ type Weights struct {
 	runs     map[*kernels.Buffer][]run             // parts of the mappings, for the device
 	partly   map[*kernels.Buffer]bool              // mappings of which some tensors are copied
 
-	packings map[string]int // number of values by their packing, of weights in MLX's packings
+	packings map[string]int // number of values by their packing; see Packing
 
 	digest  string // of the tensors; "": not known yet
 	source  Source
@@ -492,7 +492,7 @@ func (s Scope) scales(name string, w *kernels.Weight) {
 		expected.Group = got.Group
 	}
 	if !s.inBlock {
-		s.w.notePacking(Quantization{pack: got}.String(), w)
+		s.w.notePacking(Quantization{pack: got}.String(), w.Experts*w.N*w.K)
 	}
 	if expected.Bits != 0 && expected != got && !s.inBlock {
 		s.w.Failf("%s%s is packed as %s, but config.json says %s", s.path, name, got, expected)
@@ -500,15 +500,16 @@ func (s Scope) scales(name string, w *kernels.Weight) {
 }
 
 // notePacking counts the values of a weight for Packing.
-func (w *Weights) notePacking(packing string, m *kernels.Weight) {
+func (w *Weights) notePacking(packing string, values int) {
 	if w.packings == nil {
 		w.packings = map[string]int{}
 	}
-	w.packings[packing] += m.Experts * m.N * m.K
+	w.packings[packing] += values
 }
 
 // Packing describes the packing of most of the packed weights that have been loaded, as
-// Quantization.String does; "": none is packed. It is for folders whose config.json does not say.
+// Quantization.String does; "": none is packed. It is for folders whose
+// config.json does not say. Integers of other programs do not count: they need that.
 func (w *Weights) Packing() (most string) {
 	for _, packing := range slices.Sorted(maps.Keys(w.packings)) {
 		if most == "" || w.packings[packing] > w.packings[most] {

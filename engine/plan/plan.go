@@ -110,6 +110,9 @@ type Description struct {
 	Dimensions       int            // of the vectors that the model computes; 0: it computes none
 	Normalized       bool           // these vectors have length 1
 	Drafts           bool           // a block that drafts is loaded with it (MTP)
+	// DraftModelUnused is why the requested draft model cannot draft; "": nothing is known to be
+	// wrong. Only opening the model compares the vocabularies.
+	DraftModelUnused string
 }
 
 // KVBytes returns the memory of a sequence of the given length in the layers that keep every token.
@@ -163,6 +166,9 @@ func Describe(src checkpoint.Source, o Options) (Description, error) {
 	p, err := New(src, o)
 	if err != nil {
 		return Description{}, err
+	}
+	if p.DraftModelError != nil {
+		p.Description.DraftModelUnused = problem.From(p.DraftModelError).Why
 	}
 	return p.Description, nil
 }
