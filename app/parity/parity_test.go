@@ -82,8 +82,8 @@ func TestDraftModel(t *testing.T) {
 	}
 }
 
-// TestDraftModelUnused: a draft model that a setting names and that cannot draft has a row that says
-// why. The model's own block drafts then.
+// TestDraftModelUnused: a draft model that a setting names and that cannot draft has a row that
+// says why. The model's own block drafts then.
 func TestDraftModelUnused(t *testing.T) {
 	other := engine.Random([]byte(`{"model_type": "qwen3", "hidden_size": 128, "vocab_size": 256,
 		"intermediate_size": 128, "num_hidden_layers": 1, "num_attention_heads": 2,
