@@ -58,8 +58,8 @@ func TestDraftModels(t *testing.T) {
 	}
 }
 
-// TestCheckDraftModel: settings with a draft model of another vocabulary are refused, which describing
-// the model does not read. If the way to decode ahead rules it out, they are not.
+// TestCheckDraftModel: settings with a draft model of another vocabulary, which the description of
+// a model does not tell, are refused. If the way to decode ahead rules it out, they are not.
 func TestCheckDraftModel(t *testing.T) {
 	h := newTestHostWith(t, func(o *Options) {
 		o.Library = library.New(o.Library.Roots(), engine.Options{}, engine.Describe)
