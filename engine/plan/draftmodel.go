@@ -34,9 +34,9 @@ type DraftModel struct {
 	Way string
 }
 
-// planDraftModel sets Draft to the plan of the draft model, or Block if it is a block. Errors are
-// Problems.
-func (p *Plan) planDraftModel() error {
+// planDraftModel sets Draft to the plan of the draft model of the large one, or Block if it is a
+// block. Errors are Problems.
+func (p *Plan) planDraftModel(large checkpoint.Source) error {
 	if p.DraftModel == nil || p.DraftTokens == 0 {
 		return nil
 	}
@@ -48,15 +48,17 @@ func (p *Plan) planDraftModel() error {
 		return RefuseDraftModel(fmt.Sprintf("there is no model %s here, expected a model's name "+
 			"or its folder", src))
 	} else if c, _ := src.Config(); c != nil && models.IsBlock(c) {
-		return p.planBlock(c)
+		return p.planBlock(large, c)
 	} else if kind := findAttached(c); kind != nil &&
 		!(kind.Blocks && p.DraftModel.Way == draft.WayMTP) {
-		return p.planAttached(c, kind)
+		return p.planAttached(large, c, kind)
 	} else if p.DraftModel.Way == draft.WayMTP {
+		err := RefuseDraftModel("it has no block that drafts, which the way to decode ahead, " +
+			"mtp, expects")
 		if p.DraftModel.Required {
-			return RefuseDraftModel("it has no block that drafts, which the way to decode ahead, " +
-				"mtp, expects")
+			return err
 		}
+		p.DraftModelError = err // the model may have a block of its own
 		return nil
 	}
 	if p.DraftModel.Way == draft.WayDFlash {
@@ -69,7 +71,7 @@ func (p *Plan) planDraftModel() error {
 		MaxSequences: p.MaxSequences, ChunkTokens: draftPieceTokens, NoPrefixCache: true,
 		AvailableBytes: p.AvailableBytes, LongestBuffer: p.LongestBuffer})
 	if err != nil {
-		return refusal(err)
+		return Refusal(err)
 	}
 	if d.Spec.Vectors != nil {
 		return RefuseDraftModel("it generates no text, expected a language model")
@@ -88,7 +90,8 @@ func findAttached(c *checkpoint.Config) *models.Attached {
 
 // planAttached sets Attached to the config of the draft model, which is a drafter of this kind.
 // Errors are Problems.
-func (p *Plan) planAttached(config *checkpoint.Config, kind *models.Attached) error {
+func (p *Plan) planAttached(large checkpoint.Source, config *checkpoint.Config,
+	kind *models.Attached) error {
 	own := draft.WayMTP
 	if kind.Blocks {
 		own = draft.WayDFlash
@@ -100,10 +103,10 @@ func (p *Plan) planAttached(config *checkpoint.Config, kind *models.Attached) er
 			"or auto, not %s", kind.Name, own, way))
 	}
 	if err := kind.Check(p.Config, config); err != nil {
-		return RefuseDraftModel(err.Error())
+		return Misfit(p.DraftModel.Source, large, err)
 	}
 	if _, err := p.DraftModel.Source.Config(); err != nil { // its quantization
-		return refusal(err)
+		return Refusal(err)
 	}
 	if p.MaxKVTokens > 0 {
 		return RefuseDraftModel(fmt.Sprintf("it is %s, and the KV cache is limited to %d tokens",
@@ -122,12 +125,16 @@ func (p *Plan) OpenAttached(d kernels.Device) (*checkpoint.Weights, error) {
 }
 
 // addAttached adds the attached drafter, if there is one, to the large model. Errors are Problems.
-func (p *Plan) addAttached(m models.Model, drafter *checkpoint.Weights) error {
+func (p *Plan) addAttached(large checkpoint.Source, m models.Model,
+	drafter *checkpoint.Weights) error {
 	if p.Attached == nil {
 		return nil
 	}
 	if err := models.FindAttached(p.Attached).Add(m, drafter); err != nil {
-		return refusal(err)
+		if errors.As(err, new(*problem.Problem)) {
+			return Refusal(err)
+		}
+		return Misfit(p.DraftModel.Source, large, err)
 	}
 	if b := m.Spec().Block; b != nil && b.Windows && p.KV.StartTokens > 0 {
 		return RefuseDraftModel("some of its layers have a window, so that no first tokens of " +
@@ -137,9 +144,9 @@ func (p *Plan) addAttached(m models.Model, drafter *checkpoint.Weights) error {
 }
 
 // planBlock sets Block to the folder of the draft model, whose config is c. Errors are Problems.
-func (p *Plan) planBlock(c *checkpoint.Config) error {
+func (p *Plan) planBlock(large checkpoint.Source, c *checkpoint.Config) error {
 	if err := models.CheckBlock(p.Config, c); err != nil {
-		return RefuseDraftModel(err.Error())
+		return Misfit(p.DraftModel.Source, large, err)
 	}
 	switch {
 	case p.DraftModel.Way == draft.WayDraft || p.DraftModel.Way == draft.WayDFlash:
@@ -158,24 +165,30 @@ func (p *Plan) attachBlock(w *checkpoint.Weights) error {
 		return nil
 	}
 	if err := w.AttachBlock(*p.Block); err != nil {
-		return refusal(err)
+		return Refusal(err)
 	}
 	return nil
 }
 
-// refusal returns the Problem of a draft model that cannot be used because of err. It has one
+// Refusal returns the Problem of a draft model that cannot be used because of err. It has one
 // remedy: that of RefuseDraftModel.
-func refusal(err error) *problem.Problem {
+func Refusal(err error) *problem.Problem {
+	if p := new(problem.Problem); errors.As(err, &p) && p.Message == draftModelRefused {
+		return p
+	}
+	return RefuseDraftModel(reason(err))
+}
+
+// reason returns the text of err without the remedy, if it is a Problem.
+func reason(err error) string {
 	p := new(problem.Problem)
 	switch {
 	case !errors.As(err, &p):
-		return RefuseDraftModel(err.Error())
-	case p.Message == draftModelRefused:
-		return p
+		return err.Error()
 	case p.Why == "":
-		return RefuseDraftModel(p.Message)
+		return p.Message
 	}
-	return RefuseDraftModel(p.Message + ": " + p.Why)
+	return p.Message + ": " + p.Why
 }
 
 const draftModelRefused = "The draft model cannot be used"
@@ -184,6 +197,12 @@ const draftModelRefused = "The draft model cannot be used"
 func RefuseDraftModel(why string) *problem.Problem {
 	return problem.New(problem.BadRequest, draftModelRefused, why,
 		"Choose a smaller model of the same family, a drafter of this model, or none.")
+}
+
+// Misfit returns the Problem of a drafter that is not made for a model. err says why.
+func Misfit(drafter, model checkpoint.Source, err error) *problem.Problem {
+	return RefuseDraftModel(fmt.Sprintf("%s does not fit %s: %s", drafter, model,
+		reason(err)))
 }
 
 // reserveDraftModel gives the draft model its slots, and counts its memory but for pages. The large
@@ -265,7 +284,7 @@ func (p *Plan) WithoutDrafter(src checkpoint.Source, o Options, err error) (
 	plain Options, blame error, required, ok bool) {
 	switch {
 	case p.Draft != nil || p.Attached != nil || p.Block != nil:
-		blame, required = Named(refusal(err), o.DraftModel.Source), o.DraftModel.Required
+		blame, required = Named(Refusal(err), o.DraftModel.Source), o.DraftModel.Required
 		o.DraftModel = nil
 	case p.Spec.Drafts:
 		blame = Named(err, src)
