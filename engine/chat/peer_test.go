@@ -79,7 +79,7 @@ func TestTemplatesOfPeers(t *testing.T) {
 			t.Errorf("%s, %s:\ngot  %q\nwant %q", r.Template, r.Conversation, got, want.Want)
 		}
 	}
-	if len(templates) < 66 || len(peers.Results) < 30*len(templates) {
+	if len(templates) < 280 || len(peers.Results) < 30*len(templates) {
 		t.Errorf("only %d templates and %d results", len(templates), len(peers.Results))
 	}
 }
