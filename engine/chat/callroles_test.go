@@ -106,16 +106,16 @@ func TestNameIDs(t *testing.T) {
 // TestRequiredSpelling: required calls are spelled as the templates of these formats do.
 func TestRequiredSpelling(t *testing.T) {
 	tools := []json.RawMessage{
-		json.RawMessage(`{"function":{"name":"f","parameters":{"properties":{"s":{"type":"string"},` +
-			`"n":{"type":"integer"}},"required":["s","n"]}}}`),
+		json.RawMessage(`{"function":{"name":"f","parameters":{"properties":{"s":{"type":"string"},
+			"n":{"type":"integer"}},"required":["s","n"]}}}`),
 		json.RawMessage(`{"function":{"name":"now"}}`),
 	}
 	const object = `{"s": "é", "n": 3}`
 	for format, text := range map[string]string{
 		"glm47": "<tool_call>f<arg_key>s</arg_key><arg_value>é</arg_value><arg_key>n</arg_key>" +
 			"<arg_value>3</arg_value></tool_call><tool_call>now</tool_call>",
-		"glm": "<tool_call>f\n<arg_key>s</arg_key>\n<arg_value>é</arg_value>\n<arg_key>n</arg_key>" +
-			"\n<arg_value>3</arg_value>\n</tool_call>\n<tool_call>now\n</tool_call>",
+		"glm": "<tool_call>f\n<arg_key>s</arg_key>\n<arg_value>é</arg_value>\n" +
+			"<arg_key>n</arg_key>\n<arg_value>3</arg_value>\n</tool_call>\n<tool_call>now\n</tool_call>",
 		"glm4":      "f\n" + object + "<|assistant|>now\n{}",
 		"granite30": `<|tool_call|>[{"name": "f", "arguments": ` + object + `}]`,
 		"internlm": "<|action_start|><|plugin|>\n" + `{"name": "f", "parameters": ` + object +
