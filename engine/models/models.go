@@ -80,6 +80,8 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"mistral":           loadMistral,
 	"mistral3":          loadMistral3,
 	"mixtral":           loadMixtral,
+	"muse_glimmer":      loadMuseGlimmer,
+	"muse_glimmer_text": loadMuseGlimmer,
 	"nemotron":          loadNemotron,
 	"nemotron_h":        loadNemotronH,
 	"olmo2":             loadOLMo2,

@@ -17,6 +17,18 @@ GRANITE = {"embedding_multiplier": 12.0, "residual_multiplier": 0.22, "logits_sc
 
 LAYER_NORM = {"rms_norm_eps": None, "layer_norm_eps": 1e-5}
 
+MUSE_GLIMMER = sizes(rms_norm_eps=1e-5, rope_theta=5e5, num_hidden_layers=4, sliding_window=20)
+MUSE_GLIMMER_VARIANTS = [
+    {**SMALL, **TIED, "num_hidden_layers": 4},
+    # Other epsilons, which count, and a layer with a window that does not rotate.
+    {**WIDE, "num_attention_heads": 4, "rms_norm_eps": 0.3, "post_norm_eps": 0.02,
+     "qk_scale_factor": 1.7, "output_multiplier": 0.7, "final_logit_softcapping": 3.0,
+     "sliding_window": 33,
+     "layer_types": ["full_attention", "sliding_attention"] * 2,
+     "layer_rope_theta": [1e4, 1e4, 0, 0], "rope_theta": None,
+     "rope_parameters": {"rope_type": "default", "rope_theta": 1e4}},
+]
+
 TYPES = {
     # mlx-lm does not read head_dim, and the head is always tied.
     "cohere": Row(sizes(head_dim=None, **LAYER_NORM, **TIED), [
@@ -118,6 +130,8 @@ TYPES = {
         {**FEW_EXPERTS, **TIED},
         {**EVEN, "num_experts_per_tok": 3},
     ]),
+    "muse_glimmer": Row(MUSE_GLIMMER, MUSE_GLIMMER_VARIANTS, inside="muse_glimmer_text"),
+    "muse_glimmer_text": Row(MUSE_GLIMMER, MUSE_GLIMMER_VARIANTS, mlx="muse_glimmer"),
     "nemotron": Row(
         sizes(rms_norm_eps=None, norm_eps=1e-5, hidden_act="relu2", partial_rotary_factor=0.5), [
             {**SMALL, **TIED, "attention_bias": True, "mlp_bias": True,
