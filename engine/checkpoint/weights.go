@@ -6,6 +6,7 @@ package checkpoint
 // on them.
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -39,6 +40,8 @@ type Weights struct {
 	mappings map[*safetensors.File]*kernels.Buffer // for the host
 	runs     map[*kernels.Buffer][]run             // parts of the mappings, for the device
 	partly   map[*kernels.Buffer]bool              // mappings of which some tensors are copied
+
+	orders map[[sha256.Size]byte]kernels.Tensor // of inputs, by their digest; see order.go
 
 	digest  string // of the tensors; "": not known yet
 	source  Source

@@ -120,6 +120,7 @@ func (c *Context) f32(rows, cols int) kernels.Tensor { return c.Temp(kernels.F32
 type operators struct {
 	lookup     embedding.Lookup
 	rows       embedding.Rows
+	columns    embedding.Columns
 	rmsNorm    norm.RMSNorm
 	layerNorm  norm.LayerNorm
 	gatedNorm  norm.GatedRMSNorm
@@ -390,11 +391,27 @@ func (c *Context) linear(x kernels.Tensor, prefill matmul.Prefill, weights []*ke
 	op := &c.ops.linear
 	for i, w := range weights {
 		out[i] = c.f32(x.Rows, w.N)
-		op.parts[i] = matmul.Part{W: w, Out: out[i]}
 	}
-	op.Linear = matmul.Linear{X: x, Parts: op.parts[:len(weights)], Prefill: prefill,
-		Split: c.Split}
-	c.Device.Run(&op.Linear)
+	for i := 0; i < len(weights); {
+		mark, in, n := c.Mark(), c.inOrder(x, weights[i]), 0
+		for ; i < len(weights) && weights[i].Order == weights[i-n].Order; i++ {
+			op.parts[n] = matmul.Part{W: weights[i], Out: out[i]}
+			n++
+		}
+		op.Linear = matmul.Linear{X: in, Parts: op.parts[:n], Prefill: prefill, Split: c.Split}
+		c.Device.Run(&op.Linear)
+		c.Release(mark)
+	}
+}
+
+// inOrder returns x [M, K] with its columns in the order of w.
+func (c *Context) inOrder(x kernels.Tensor, w *kernels.Weight) kernels.Tensor {
+	if w.Order.IsNone() {
+		return x
+	}
+	out := c.f32(x.Rows, x.Cols)
+	run(c, &c.ops.columns, embedding.Columns{X: x, Order: w.Order, Out: out})
+	return out
 }
 
 // Experts returns x w[id]ᵀ [M*k, N] for each of the k experts of every row. ids is I32 [M, k]. x
@@ -417,10 +434,12 @@ func (c *Context) Experts2(x, ids kernels.Tensor, w1, w2 *kernels.Weight) (_, _ 
 // and so on.
 func (c *Context) HeadsTo(out, x, ids kernels.Tensor, w *kernels.Weight) {
 	op := &c.ops.experts
+	mark := c.Mark()
 	op.parts[0] = matmul.Part{W: w, Out: out}
-	op.Experts = matmul.Experts{X: x, IDs: ids.Repeat(x.Rows / w.Experts), Parts: op.parts[:1],
+	op.Experts = matmul.Experts{X: c.inOrder(x, w), IDs: ids.Repeat(x.Rows / w.Experts), Parts: op.parts[:1],
 		Prefill: c.prefill}
 	c.Device.Run(&op.Experts)
+	c.Release(mark)
 }
 
 func (c *Context) experts(x, ids kernels.Tensor, weights []*kernels.Weight, out []kernels.Tensor) {
@@ -445,9 +464,13 @@ func (c *Context) ExpertsGateUp(x, ids kernels.Tensor, gate, up *kernels.Weight)
 }
 
 func (c *Context) gateUp(x, ids kernels.Tensor, rows int, gate, up *kernels.Weight) kernels.Tensor {
+	if gate.Order != up.Order { // experts have none
+		g, u := c.Linear2(x, gate, up)
+		return c.SiLUMul(g, u)
+	}
 	out := c.f32(rows, gate.N)
 	mark := c.Mark()
-	run(c, &c.ops.gateUp, matmul.GateUp{X: x, IDs: ids, Gate: gate, Up: up, Out: out,
+	run(c, &c.ops.gateUp, matmul.GateUp{X: c.inOrder(x, gate), IDs: ids, Gate: gate, Up: up, Out: out,
 		Temp: c.f32(rows, gate.N), Prefill: c.prefill, Split: c.Split})
 	c.Release(mark)
 	return out
@@ -461,7 +484,7 @@ const MaxExpertGroups = moe.MaxGroups
 type Routing struct {
 	TopK      int
 	Sigmoid   bool           // the weights are sigmoids
-	Bias      kernels.Tensor // [1, E], added to sigmoids for the choice alone, or none
+	Bias      kernels.Tensor // [1, E], added to the weights for the choice alone, or none
 	Groups    int            // of experts, of which only the best TopGroups count; 0: none
 	TopGroups int
 	Normalize bool // the weights of a row are divided by their sum plus Epsilon
