@@ -27,6 +27,9 @@ CHANGED = {
                   "mlp_multipliers": [0.8, 1.4]},
     "glm": {"pad_token_id": 0, "partial_rotary_factor": 0.5},
     "glm4": {"pad_token_id": 0},
+    "solar_open": {"rope_scaling": {
+        "rope_type": "yarn", "factor": 8.0, "beta_fast": 32.0, "beta_slow": 1.0,
+        "original_max_position_embeddings": 64}},
     # transformers limits steps to at least time_step_min, and mlx-lm as time_step_limit says.
     "nemotron_h": {"num_hidden_layers": None, "attention_bias": False, "time_step_limit": None,
                    "time_step_min": 1e-9},

@@ -47,6 +47,7 @@ var sharing = []Model{
 	{Type: "qwen3_vl_moe", Folder: "qwen3_moe", Inside: "qwen3_vl_moe_text"},
 	{Type: "qwen3_vl_moe_text", Folder: "qwen3_moe"},
 	{Type: "qwen3_vl_text", Folder: "qwen3"},
+	{Type: "solar_open", Folder: "glm4_moe"},
 	{Type: "telechat3", Folder: "llama"},
 	{Type: "xverse", Folder: "llama"},
 }
