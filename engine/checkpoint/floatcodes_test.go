@@ -123,7 +123,8 @@ func TestE8M0(t *testing.T) {
 	}
 	const usual, e8m0 = `"quantization_config": {"quant_method": "fp8"}`,
 		`"quantization_config": {"quant_method": "fp8", "scale_fmt": "ue8m0"}`
-	inBlocks := elements(usual, floatTensorOf("m.a.weight_scale_inv", safetensors.F32, powers, 2, 3))
+	inBlocks := elements(usual, floatTensorOf("m.a.weight_scale_inv", safetensors.F32, powers, 2,
+		3))
 	inRows := elements(usual, floatTensorOf("m.a.weight_scale", safetensors.F32, rowPowers, n, 1))
 	for _, c := range []struct {
 		scales safetensors.Tensor
@@ -215,7 +216,8 @@ func TestBlockScalesAreNotTransposed(t *testing.T) {
 	w := open(t, "", zeros("m.a.weight", safetensors.F8E4M3, 130, 288),
 		zeros("m.a.weight_scale_inv", safetensors.F32, 3, 2))
 	if w.At("m.").Linear("a", 130, 288); w.Err() == nil ||
-		!strings.Contains(w.Err().Error(), "shape [3 2], expected [F16 BF16 F32 F8_E8M0 U8] of shape [2 3]") {
+		!strings.Contains(w.Err().Error(),
+			"shape [3 2], expected [F16 BF16 F32 F8_E8M0 U8] of shape [2 3]") {
 		t.Errorf("got %v", w.Err())
 	}
 	const n, block = 96, 64
