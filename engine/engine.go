@@ -81,6 +81,8 @@ func open(ctx context.Context, src Source, o Options, p plan.Options) (e *Engine
 		KVFormat:    made.KV.Describe(made.Spec.Layers) + cache.DescribeRings(made.Spec.Layers),
 		StateFormat: made.State.Describe(made.Spec.Layers)}
 	e.info.ContextTokens, e.info.Drafter = made.ContextTokens, e.drafter()
+	e.info.DraftModel, e.info.DraftModelUnused = e.draftModelInUse()
+	e.warnOfNoDrafter(p)
 	e.loop = loop.New(e.loopConfig(heartbeat))
 	return e, nil
 }
@@ -166,7 +168,7 @@ func (e *Engine) loadModel(ctx context.Context, src Source, p *plan.Plan,
 		copying(share)
 		return loadingStopped(ctx.Err())
 	}
-	m, err := p.Load(w, e.draft.weights)
+	m, err := p.Load(src, w, e.draft.weights)
 	if err != nil {
 		return w, nil, err
 	}

@@ -208,4 +208,8 @@ type Info struct {
 	// Drafter is the way to decode ahead of what drafts for the model: SpeculateMTP,
 	// SpeculateDraft, SpeculateDFlash, or "" if nothing does.
 	Drafter string
+	// DraftModel is the name of Options.DraftModel if that drafts; "" if it does not.
+	DraftModel string
+	// DraftModelUnused is why Options.DraftModel does not draft; "" if it does, or there is none.
+	DraftModelUnused string
 }

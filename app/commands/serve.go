@@ -93,7 +93,7 @@ func (c *Serve) serve(ctx context.Context, o service.Options, t *terminal) error
 	defer s.Close()
 	// The model is being loaded before the first request is read, which would be refused otherwise.
 	if err := s.Host.Start(c.Model); err != nil {
-		return blameSettings(err, o.Settings)
+		return blameSettings(err, o.Settings, c.Model)
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx) }()
@@ -189,6 +189,9 @@ func (c *Serve) greet(out io.Writer, served *service.Service) {
 	}
 	fmt.Fprintf(out, "Headroom %s: %s is ready (%s, %d tokens of context)\n", version.Version,
 		s.Engine.Model, s.Engine.Device, s.Engine.ContextTokens)
+	if line := drafterOf(s.Engine); line != "" {
+		fmt.Fprintln(out, "decoding ahead: "+line)
+	}
 	fmt.Fprintf(out, "endpoint: http://%s/v1\n", address)
 	if c.Host == "0.0.0.0" || c.Host == "::" {
 		fmt.Fprintln(out, "other computers: the same port at an address of this one")

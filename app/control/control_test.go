@@ -475,9 +475,9 @@ func TestContract(t *testing.T) {
 	contract(t, state, map[string]string{
 		"": "version engine engines endpoint memory cache speed power requests lastFinished " +
 			"modelsVersion checking checksVersion roomBytes",
-		"engine": "status model progress device contextTokens cacheFormat stateFormat error " +
-			"retryAt notice requested pinned requests memoryBytes generatedTokens draftTokens " +
-			"acceptedTokens lastUsedAt",
+		"engine": "status model progress device contextTokens cacheFormat stateFormat " +
+			"drafter draftModel draftModelUnused error retryAt notice requested pinned " +
+			"requests memoryBytes generatedTokens draftTokens acceptedTokens lastUsedAt",
 		"engine.error": "code message why fix",
 		"endpoint":     "url uiUrl",
 		"memory": "totalBytes availableBytes headroomBytes wiredLimitBytes untouchedBytes " +

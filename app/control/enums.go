@@ -65,6 +65,7 @@ var fieldEnums = map[string][]any{
 	"CacheEntry.kind":          {"block", "tail", "state"},
 	"GeneralChange.logLevel":   {"debug", "info", "warn", "error"},
 	"GeneralSettings.logLevel": {"debug", "info", "warn", "error"},
+	"HostEngineState.drafter":  {"", "mtp", "draft", "dflash"},
 	"HostRequest.phase":        {"waiting", "prefill", "decode"},
 	"LogsLine.level":           {"DEBUG", "INFO", "WARN", "ERROR"},
 	"PowerMeasure.kind":        {"idle_unload", "reduce_writes", "throttle", "draft_less"},

@@ -58,6 +58,28 @@ func TestDraftModels(t *testing.T) {
 	}
 }
 
+// TestCheckDraftModel: settings with a draft model of another vocabulary, which the description of
+// a model does not tell, are refused. If the way to decode ahead rules it out, they are not.
+func TestCheckDraftModel(t *testing.T) {
+	h := newTestHostWith(t, func(o *Options) {
+		o.Library = library.New(o.Library.Roots(), engine.Options{}, engine.Describe)
+	})
+	other := engine.Random([]byte(`{"model_type": "qwen3", "hidden_size": 128, "vocab_size": 256,
+		"intermediate_size": 128, "num_hidden_layers": 1, "num_attention_heads": 2,
+		"num_key_value_heads": 1, "head_dim": 64, "max_position_embeddings": 4096,
+		"quantization": {"bits": 4, "group_size": 64}}`))
+	for how, refused := range map[string]bool{engine.SpeculateAuto: true,
+		engine.SpeculateOff: false} {
+		o := engine.Options{Speculate: how, AvailableBytes: 1 << 40,
+			DraftModel: &engine.DraftModel{Source: other, Required: true}}
+		err := h.CheckModel(demo.ID, settings.Model{DraftModel: "other"}, o)
+		if refused != (err != nil) ||
+			refused && !strings.Contains(err.Error(), "its vocabulary is another") {
+			t.Errorf("%s: got %v", how, err)
+		}
+	}
+}
+
 // TestDraftModelOfVectors: the settings of a model that generates no text name no draft model, in
 // whatever way it would decode ahead. A flag's draft model, which is that of all models, is no
 // fault of this one's settings.

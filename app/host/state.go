@@ -67,7 +67,13 @@ type EngineState struct {
 	CacheFormat   string  `json:"cacheFormat"` // format of keys and values
 	// format of recurrent states; "" if the model has none
 	StateFormat string `json:"stateFormat"`
-	Error       *Error `json:"error"` // why loading failed
+	// Drafter is what drafts for the model: "mtp", "draft", "dflash", or "" if nothing does.
+	Drafter string `json:"drafter"`
+	// DraftModel is the name of the draft model or of the folder of the drafter, if one drafts.
+	DraftModel string `json:"draftModel"`
+	// DraftModelUnused is why the draft model of the settings does not draft; "" if it does.
+	DraftModelUnused string `json:"draftModelUnused"`
+	Error            *Error `json:"error"` // why loading failed
 	// RetryAtUnixMs is when loading is tried again after a failure; 0: it is not.
 	RetryAtUnixMs int64 `json:"retryAt"`
 	// Notice is a warning beside the status, such as that the GPU is not used; null for none.

@@ -90,6 +90,8 @@ func (h *Host) engineState(i *instance) EngineState {
 		info := t.engine.Info()
 		s.Status, s.Device, s.ContextTokens = Ready, info.Device, info.ContextTokens
 		s.CacheFormat, s.StateFormat = info.KVFormat, info.StateFormat
+		s.Drafter, s.DraftModel = info.Drafter, info.DraftModel
+		s.DraftModelUnused = info.DraftModelUnused
 	case i.failure != nil:
 		s.Status, s.Error = Failed, NewError(i.failure)
 		if !t.retryAt.IsZero() {

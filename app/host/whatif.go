@@ -193,7 +193,15 @@ func (h *Host) CheckModel(id string, own settings.Model, o engine.Options) error
 			"the model generates no text, so no draft model can draft for it",
 			"Leave out draftModel.")
 	}
-	return err
+	if err != nil || own.DraftModel == "" || o.DraftModel == nil ||
+		!engine.UsesDraftModel(o.Speculate) {
+		return err
+	}
+	target, err := engine.NewDraftTarget(m.Source) // describing a model reads no vocabulary
+	if err != nil {
+		return err
+	}
+	return target.Fits(o.DraftModel.Source)
 }
 
 // DraftModels returns the IDs of the models in the library that can draft for a model: blocks that

@@ -70,6 +70,21 @@ type Model struct {
 	TemplateArguments json.RawMessage `json:"templateArguments,omitempty"` // a JSON object
 }
 
+// OfLoading returns the names of the settings that a model is loaded with, as far as m has them.
+func (m Model) OfLoading() (names []string) {
+	v := reflect.ValueOf(m)
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if name == "aliases" { // what follows concerns requests
+			break
+		}
+		if !v.Field(i).IsZero() {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // ForModel returns the settings of a model, or the zero value if it has none. IDs ignore case.
 func (s Settings) ForModel(id string) Model {
 	if m, ok := s.Models[id]; ok {

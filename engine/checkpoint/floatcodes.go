@@ -116,6 +116,9 @@ func (s Scope) openFloats(p *floatPacking, name string, n, k int) *floatCodes {
 	if err != nil {
 		s.w.refuse(err)
 	}
+	if !s.inBlock {
+		s.w.notePacking(x.mode.String(), n*k)
+	}
 	return x
 }
 

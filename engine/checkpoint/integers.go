@@ -217,7 +217,7 @@ func putColumn(t kernels.Tensor, row, c int, values []float32) {
 // damaged returns the Problem of a module with values that write refuses.
 func (s Scope) damaged(name string, err error) error {
 	return problem.Wrap(problem.ModelBroken, fmt.Errorf("%s%s: %w", s.path, name, err),
-		"The model's weights are damaged", "Download the model again.")
+		"The model's weights are damaged", "Download or convert the model again.")
 }
 
 // loadIntegers loads a module for use in kernels.
@@ -318,7 +318,7 @@ func (s Scope) packedTensor(name string, rows, cols int,
 // mismatch returns the Problem of tensors that do not match config.json.
 func (s Scope) mismatch(format string, args ...any) error {
 	return problem.New(problem.ModelBroken, "The model's weights do not match its config.json",
-		fmt.Sprintf(format, args...), "Download the model again.")
+		fmt.Sprintf(format, args...), "Download or convert the model again.")
 }
 
 // operand returns a tensor of words in the mapping, or of scales, as an operand of kernels.

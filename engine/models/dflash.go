@@ -23,6 +23,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -147,6 +148,9 @@ func (c *dflashConfig) fits(m *decoder) error {
 			len(c.TargetLayerIDs), maxLayers)
 	case c.BlockSize < 2 || c.BlockSize > maxLayers:
 		return fmt.Errorf("block_size is %d, expected 2 to %d", c.BlockSize, maxLayers)
+	case !(c.InputScale >= 0 && c.InputScale <= math.MaxFloat32):
+		return fmt.Errorf("input_embedding_scale is %g, expected a finite number of 0 or more",
+			c.InputScale)
 	case c.MaskTokenID == nil:
 		return errors.New("config.json has no mask_token_id")
 	case *c.MaskTokenID < 0 || *c.MaskTokenID >= vocab:

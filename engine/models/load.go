@@ -81,7 +81,7 @@ func validate(modelType string, faults ...error) error {
 	}
 	p := problem.Wrap(problem.ModelBroken, err,
 		"config.json does not describe a model of type "+strconv.Quote(modelType),
-		"Download the model again.")
+		"Download or convert the model again.")
 	p.Why = strings.ReplaceAll(p.Why, "\n", "; ") // Join puts each fault on a line of its own
 	return p
 }

@@ -34,9 +34,9 @@ type DraftModel struct {
 	Way string
 }
 
-// planDraftModel sets Draft to the plan of the draft model, or Block if it is a block. Errors are
-// Problems.
-func (p *Plan) planDraftModel() error {
+// planDraftModel sets Draft to the plan of the draft model of the large one, or Block if it is a
+// block. Errors are Problems.
+func (p *Plan) planDraftModel(large checkpoint.Source) error {
 	if p.DraftModel == nil || p.DraftTokens == 0 {
 		return nil
 	}
@@ -48,12 +48,14 @@ func (p *Plan) planDraftModel() error {
 		return RefuseDraftModel(fmt.Sprintf("there is no model %s here, expected a model's name "+
 			"or its folder", src))
 	} else if c, _ := src.Config(); c != nil && models.IsBlock(c) {
-		return p.planBlock(c)
+		return p.planBlock(large, c)
 	} else if p.DraftModel.Way == draft.WayMTP {
+		err := RefuseDraftModel("it has no block that drafts, which the way to decode ahead, " +
+			"mtp, expects")
 		if p.DraftModel.Required {
-			return RefuseDraftModel("it has no block that drafts, which the way to decode ahead, " +
-				"mtp, expects")
+			return err
 		}
+		p.DraftModelError = err // the model may have a block of its own
 		return nil
 	}
 	if dflash, err := p.findDFlash(); dflash || err != nil {
@@ -65,7 +67,7 @@ func (p *Plan) planDraftModel() error {
 		MaxSequences: p.MaxSequences, ChunkTokens: draftPieceTokens, NoPrefixCache: true,
 		AvailableBytes: p.AvailableBytes, LongestBuffer: p.LongestBuffer})
 	if err != nil {
-		return refusal(err)
+		return Refusal(err)
 	}
 	if d.Spec.Vectors != nil {
 		return RefuseDraftModel("it generates no text, expected a language model")
@@ -86,7 +88,7 @@ func (p *Plan) findDFlash() (found bool, err error) {
 		return found, RefuseDraftModel("it is a model, expected a DFlash drafter, since the way " +
 			"to decode ahead is dflash")
 	case found && err != nil: // its quantization
-		return found, refusal(err)
+		return found, Refusal(err)
 	case found && p.MaxKVTokens > 0:
 		return found, RefuseDraftModel(fmt.Sprintf("it is a DFlash drafter, and the KV cache is "+
 			"limited to %d tokens", p.MaxKVTokens))
@@ -105,12 +107,16 @@ func (p *Plan) openDFlash(d kernels.Device) (*checkpoint.Weights, error) {
 }
 
 // addDFlash adds the DFlash drafter, if there is one, to the large model. Errors are Problems.
-func (p *Plan) addDFlash(m models.Model, drafter *checkpoint.Weights) error {
+func (p *Plan) addDFlash(large checkpoint.Source, m models.Model,
+	drafter *checkpoint.Weights) error {
 	if p.DFlash == nil {
 		return nil
 	}
 	if err := models.AddDFlash(m, drafter); err != nil {
-		return refusal(err)
+		if errors.As(err, new(*problem.Problem)) {
+			return Refusal(err)
+		}
+		return Misfit(p.DraftModel.Source, large, err)
 	}
 	if m.Spec().Block.Windows && p.KV.StartTokens > 0 {
 		return RefuseDraftModel("some of its layers have a window, so that no first tokens of " +
@@ -120,9 +126,9 @@ func (p *Plan) addDFlash(m models.Model, drafter *checkpoint.Weights) error {
 }
 
 // planBlock sets Block to the folder of the draft model, whose config is c. Errors are Problems.
-func (p *Plan) planBlock(c *checkpoint.Config) error {
+func (p *Plan) planBlock(large checkpoint.Source, c *checkpoint.Config) error {
 	if err := models.CheckBlock(p.Config, c); err != nil {
-		return RefuseDraftModel(err.Error())
+		return Misfit(p.DraftModel.Source, large, err)
 	}
 	switch {
 	case p.DraftModel.Way == draft.WayDraft || p.DraftModel.Way == draft.WayDFlash:
@@ -141,24 +147,30 @@ func (p *Plan) attachBlock(w *checkpoint.Weights) error {
 		return nil
 	}
 	if err := w.AttachBlock(*p.Block); err != nil {
-		return refusal(err)
+		return Refusal(err)
 	}
 	return nil
 }
 
-// refusal returns the Problem of a draft model that cannot be used because of err. It has one
+// Refusal returns the Problem of a draft model that cannot be used because of err. It has one
 // remedy: that of RefuseDraftModel.
-func refusal(err error) *problem.Problem {
+func Refusal(err error) *problem.Problem {
+	if p := new(problem.Problem); errors.As(err, &p) && p.Message == draftModelRefused {
+		return p
+	}
+	return RefuseDraftModel(reason(err))
+}
+
+// reason returns the text of err without the remedy, if it is a Problem.
+func reason(err error) string {
 	p := new(problem.Problem)
 	switch {
 	case !errors.As(err, &p):
-		return RefuseDraftModel(err.Error())
-	case p.Message == draftModelRefused:
-		return p
+		return err.Error()
 	case p.Why == "":
-		return RefuseDraftModel(p.Message)
+		return p.Message
 	}
-	return RefuseDraftModel(p.Message + ": " + p.Why)
+	return p.Message + ": " + p.Why
 }
 
 const draftModelRefused = "The draft model cannot be used"
@@ -167,6 +179,12 @@ const draftModelRefused = "The draft model cannot be used"
 func RefuseDraftModel(why string) *problem.Problem {
 	return problem.New(problem.BadRequest, draftModelRefused, why,
 		"Choose a smaller model of the same family, a drafter of this model, or none.")
+}
+
+// Misfit returns the Problem of a drafter that is not made for a model. err says why.
+func Misfit(drafter, model checkpoint.Source, err error) *problem.Problem {
+	return RefuseDraftModel(fmt.Sprintf("%s does not fit %s: %s", drafter, model,
+		reason(err)))
 }
 
 // reserveDraftModel gives the draft model its slots, and counts its memory but for pages. The large
@@ -248,7 +266,7 @@ func (p *Plan) WithoutDrafter(src checkpoint.Source, o Options, err error) (
 	plain Options, blame error, required, ok bool) {
 	switch {
 	case p.Draft != nil || p.DFlash != nil || p.Block != nil:
-		blame, required = Named(refusal(err), o.DraftModel.Source), o.DraftModel.Required
+		blame, required = Named(Refusal(err), o.DraftModel.Source), o.DraftModel.Required
 		o.DraftModel = nil
 	case p.Spec.Drafts:
 		blame = Named(err, src)

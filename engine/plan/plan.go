@@ -110,6 +110,9 @@ type Description struct {
 	Dimensions       int            // of the vectors that the model computes; 0: it computes none
 	Normalized       bool           // these vectors have length 1
 	Drafts           bool           // a block that drafts is loaded with it (MTP)
+	// DraftModelUnused is why the requested draft model cannot draft; "": nothing is known to be
+	// wrong. Only opening the model compares the vocabularies.
+	DraftModelUnused string
 }
 
 // KVBytes returns the memory of a sequence of the given length in the layers that keep every token.
@@ -164,6 +167,9 @@ func Describe(src checkpoint.Source, o Options) (Description, error) {
 	if err != nil {
 		return Description{}, err
 	}
+	if p.DraftModelError != nil {
+		p.Description.DraftModelUnused = problem.From(p.DraftModelError).Why
+	}
 	return p.Description, nil
 }
 
@@ -185,7 +191,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.planDraftModel(); err != nil {
+	if err := p.planDraftModel(src); err != nil {
 		return withoutDraftModel(src, o, err)
 	}
 	d := kernels.NewDryRun()
@@ -196,7 +202,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	defer w.Close()
 	drafter, err := p.openDFlash(d)
 	if err != nil {
-		return withoutDraftModel(src, o, refusal(err))
+		return withoutDraftModel(src, o, Refusal(err))
 	}
 	defer drafter.Close()
 	load := models.Load
@@ -209,7 +215,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	m, err := load(w)
 	switch {
 	case p.Block != nil && err != nil:
-		return withoutDraftModel(src, o, RefuseDraftModel(problem.From(err).Why))
+		return withoutDraftModel(src, o, Refusal(err))
 	case p.Block != nil && !m.Spec().Drafts:
 		return withoutDraftModel(src, o, RefuseDraftModel("it is no block of one layer"))
 	case err != nil && p.loadsDrafter(): // decoding ahead is not worth a refusal
@@ -222,7 +228,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	case err != nil:
 		return nil, err
 	}
-	if err := p.addDFlash(m, drafter); err != nil {
+	if err := p.addDFlash(src, m, drafter); err != nil {
 		return withoutDraftModel(src, o, err)
 	}
 	hasTemplate, err := textproc.Check(src)
@@ -279,14 +285,14 @@ func (p *Plan) Open(src checkpoint.Source, d kernels.Device) (*checkpoint.Weight
 }
 
 // Load builds the model that was planned, with the weights of the DFlash drafter if there is one.
-// Errors are Problems.
-func (p *Plan) Load(w, drafter *checkpoint.Weights) (models.Model, error) {
+// src is that of New. Errors are Problems.
+func (p *Plan) Load(src checkpoint.Source, w, drafter *checkpoint.Weights) (models.Model, error) {
 	if p.Spec.Drafts {
 		return models.LoadDrafter(w)
 	}
 	m, err := models.Load(w)
 	if err == nil {
-		err = p.addDFlash(m, drafter)
+		err = p.addDFlash(src, m, drafter)
 	}
 	return m, err
 }
@@ -337,8 +343,9 @@ func (p *Plan) measure(m models.Model, w *checkpoint.Weights, weights int64) {
 		Rest: cache.PageBytes(p.Spec.Layers, p.KV)}
 	d := &p.Description
 	*d = Description{
-		Architecture:     p.Config.ModelType,
-		Quantization:     p.Config.Quantization.String(),
+		Architecture: p.Config.ModelType,
+		Quantization: cmp.Or(p.Config.Quantization.String(), w.Packing(),
+			"not quantized"),
 		SizeBytes:        w.SizeBytes(),
 		Parameters:       w.Parameters(),
 		ContextTokens:    p.Spec.ContextTokens,
@@ -348,9 +355,6 @@ func (p *Plan) measure(m models.Model, w *checkpoint.Weights, weights int64) {
 
 		KVStartTokens:        p.KV.Start(p.Spec.Layers),
 		KVStartBytesPerToken: p.PageSizes.Start / cache.PageTokens,
-	}
-	if d.Quantization == "" {
-		d.Quantization = "not quantized"
 	}
 	d.Need = Need{
 		WeightsBytes: weights,
@@ -407,4 +411,10 @@ func (p *Plan) suggestion(available int64) string {
 	return "Close other apps, or pick a model that is smaller or quantized to fewer bits."
 }
 
-func gb(bytes int64) string { return fmt.Sprintf("%.1f GB", float64(bytes)/(1<<30)) }
+// gb formats a size in GB of 2^30 bytes, and in MB of 2^20 bytes below 0.1 GB.
+func gb(bytes int64) string {
+	if bytes < 1<<30/10 {
+		return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GB", float64(bytes)/(1<<30))
+}

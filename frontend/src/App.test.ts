@@ -104,6 +104,22 @@ async function type(question: string) {
   press('Enter', { metaKey: true }, field);
 }
 
+test('the state says what drafts for the model, or that its draft model is not used', async () => {
+  await open();
+  expect(byId('facts')).not.toContain('DFlash');
+  backend.set((state) => {
+    state.engine.drafter = 'dflash';
+    state.engine.draftModel = 'org/small-DFlash';
+  });
+  await pass(10);
+  expect(byId('facts')).toContain('DFlash');
+  backend.set((state) => {
+    state.engine.draftModelUnused = 'its vocabulary is another one';
+  });
+  await pass(10);
+  expect(byId('facts')).toContain('Draft model not used');
+});
+
 test('measures that save power are shown beside the state of the engine', async () => {
   await open();
   expect(byId('facts')).not.toContain('battery');

@@ -30,6 +30,11 @@ export const stateLine = {
     'processed, kept so that they are not computed again.',
   state: (stateFormat: Text) => `${stateFormat} state`,
   stateHelp: 'The format of the fixed-size state of recurrent layers.',
+  drafter: { mtp: 'MTP', draft: 'Draft model', dflash: 'DFlash' },
+  drafterHelp: (draftModel: Text) =>
+    `Tokens are decoded ahead where that is faster${draftModel && `, with ${draftModel}`}.`,
+  draftModelUnused: 'Draft model not used',
+  draftModelUnusedHelp: (why: Text) => `The draft model in the model's settings: ${why}.`,
   noModelLoaded: 'No model is loaded.',
   noModelFound: 'No model found',
   unusable: (name: Text) => `${name}, unsupported or damaged`,

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: eb4c3e53609321e913806c6a92a3bd8dd4bb4cd4dff9bd604e913e2dceab48be
+// SHA-256 of openapi.json: 91b7c3b25e6deb2bcf4365b2f4a4f9b1772bfe6ed2cd11cf6bb867b83e7b6364
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -336,7 +336,10 @@ export interface HostEngineState {
   cacheFormat: string;
   contextTokens: number;
   device: string;
+  draftModel: string;
+  draftModelUnused: string;
   draftTokens: number;
+  drafter: '' | 'mtp' | 'draft' | 'dflash';
   error: HostError | null;
   generatedTokens: number;
   lastUsedAt: number;
