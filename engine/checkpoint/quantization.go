@@ -66,8 +66,9 @@ const (
 // floatMethods has the methods that pack floats by quant_method. The tensors tell the packing (see
 // floatPackings), so config.json is only parsed.
 var floatMethods = map[string]func(q *Quantization, data json.RawMessage) error{
-	"fp8":      parseFP8,
-	"modelopt": parseModelOpt,
+	"fbgemm_fp8": parseFBGEMM,
+	"fp8":        parseFP8,
+	"modelopt":   parseModelOpt,
 }
 
 // otherWeights is what to do about weights that Headroom cannot run.
@@ -212,8 +213,7 @@ func foreignQuantization(method, why string) *problem.Problem {
 }
 
 // methodNames maps values of quant_method to the names of the methods.
-var methodNames = map[string]string{"gptq": "GPTQ", "awq": "AWQ", "fbgemm_fp8": "FBGEMM FP8",
-	"hqq":  "HQQ",
+var methodNames = map[string]string{"gptq": "GPTQ", "awq": "AWQ", "hqq": "HQQ",
 	"aqlm": "AQLM", "vptq": "VPTQ", "spqr": "SpQR", "eetq": "EETQ", "exl2": "EXL2", "exl3": "EXL3",
 	"higgs": "HIGGS", "bitnet": "BitNet", "auto-round": "AutoRound"}
 

@@ -6,6 +6,7 @@ package checkpoint
 // on them.
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -40,7 +41,8 @@ type Weights struct {
 	runs     map[*kernels.Buffer][]run             // parts of the mappings, for the device
 	partly   map[*kernels.Buffer]bool              // mappings of which some tensors are copied
 
-	packings map[string]int // number of values by their packing; see Packing
+	orders   map[[sha256.Size]byte]kernels.Tensor // of inputs, by their digest; see order.go
+	packings map[string]int                       // number of values by their packing; see Packing
 
 	digest  string // of the tensors; "": not known yet
 	source  Source

@@ -219,6 +219,7 @@ type decoder struct {
 	eps         float32
 	embedTokens *kernels.Weight
 	embedScale  float32
+	embedNorm   kernels.Tensor // [1, hidden], normalizes the scaled embeddings, or none
 	layers      []decoderLayer
 	norm        kernels.Tensor
 	finalNorm   layerNorm       // instead of norm, or none
@@ -313,6 +314,9 @@ func (m *decoder) Spec() Spec { return m.spec }
 
 func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) kernels.Tensor {
 	h := m.scaledEmbed(c, b.Tokens) // the residual stream [M, hidden]
+	if !m.embedNorm.IsNone() {
+		c.RMSNormTo(h, h, m.embedNorm, m.eps)
+	}
 	outputs := b.Outputs
 	var inputs kernels.Tensor
 	if m.inputs != nil {

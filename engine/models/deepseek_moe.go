@@ -71,7 +71,8 @@ func (c *deepseekMoEConfig) resolve(d *decoderConfig) []error {
 		faults = append(faults, fmt.Errorf("topk_method is %q, expected one of %q", c.TopKMethod,
 			known))
 	}
-	if f := c.ScoringFunc; c.TopKMethod == noAuxLoss && f != "" && f != "sigmoid" {
+	if f := c.ScoringFunc; c.TopKMethod == noAuxLoss && f != "" && f != "sigmoid" &&
+		f != noAuxLoss { // which dots.llm1 has there
 		faults = append(faults, fmt.Errorf("scoring_func is %q, expected sigmoid", f))
 	}
 	return append(faults, c.checkGroups())

@@ -43,10 +43,13 @@ type Spec struct {
 // registry maps values of model_type in config.json to functions that load such a model. The
 // functions need not check w.Err, because Load does.
 var registry = map[string]func(w *checkpoint.Weights) (Model, error){
+	"afmoe":             loadAFMoE,
 	"cohere":            loadCohere,
 	"cohere2":           loadCohere,
+	"deepseek":          loadDeepseek,
 	"deepseek_v2":       loadDeepseekV2,
 	"deepseek_v3":       loadDeepseekV3,
+	"dots1":             loadDots1,
 	"ernie4_5":          loadERNIE,
 	"ernie4_5_moe":      loadERNIE,
 	"exaone4":           loadEXAONE4,
@@ -74,6 +77,7 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"lfm2":              loadLFM2,
 	"lfm2_moe":          loadLFM2,
 	"llama":             loadLlama,
+	"mellum":            loadMellum,
 	"mimo":              loadQwen2,
 	"minicpm":           loadMiniCPM,
 	"minimax_m2":        loadMiniMaxM2,
@@ -81,6 +85,8 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"mistral":           loadMistral,
 	"mistral3":          loadMistral3,
 	"mixtral":           loadMixtral,
+	"muse_glimmer":      loadMuseGlimmer,
+	"muse_glimmer_text": loadMuseGlimmer,
 	"nemotron":          loadNemotron,
 	"nemotron_h":        loadNemotronH,
 	"olmo2":             loadOLMo2,
@@ -105,6 +111,7 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"qwen3_vl_text":     loadQwen3,
 	"seed_oss":          loadSeedOSS,
 	"smollm3":           loadSmolLM3,
+	"solar_open":        loadSolarOpen,
 	"stablelm":          loadStableLM,
 	"starcoder2":        loadStarCoder2,
 	"telechat3":         loadLlama,
