@@ -10,7 +10,6 @@ import (
 
 	"headroom/app/library"
 	"headroom/app/memory"
-	"headroom/engine"
 	"headroom/engine/problem"
 )
 
@@ -77,22 +76,13 @@ func (h *Host) Models(contextTokens int) ModelList {
 	return l
 }
 
-// needBytes returns the memory that a model needs for one conversation of contextTokens, capped at
-// the length it was trained for. 0 means the options that it would be loaded with.
-func needBytes(d engine.Description, contextTokens int) int64 {
-	need := d.Need
-	if contextTokens > 0 {
-		need.KVBytes = d.KVBytes(min(contextTokens, d.ContextTokens))
-	}
-	return need.TotalBytes()
-}
-
 // modelView returns an entry of the list.
-func modelView(m library.Model, roomBytes int64, contextTokens int) Model {
+func modelView(m library.Model, running *target, roomBytes int64, contextTokens int) Model {
 	d := m.Description
+	need := needOf(d, running, roomBytes, contextTokens)
 	v := Model{ID: m.ID, Name: m.Name, Path: m.Dir, Architecture: d.Architecture, Task: d.Task,
 		Parameters: d.Parameters, Quantization: d.Quantization, Drafts: d.Drafts,
-		SizeBytes: m.SizeBytes, NeedBytes: needBytes(d, contextTokens),
+		SizeBytes: m.SizeBytes, NeedBytes: need.TotalBytes(), Need: need,
 		ContextTokens: d.ContextTokens, Bundled: m.Bundled, State: m.State, Places: []Place{}}
 	if !m.UpdatedAt.IsZero() {
 		v.UpdatedAtUnixMs = m.UpdatedAt.UnixMilli()
