@@ -116,11 +116,12 @@ type RequestRules struct {
 
 // Host owns the loaded models. Its methods may be called from any goroutine.
 type Host struct {
-	options Options
-	log     *slog.Logger
-	models  modelList
-	texts   textState
-	cache   diskCache
+	options     Options
+	log         *slog.Logger
+	models      modelList
+	suggestions suggestions
+	texts       textState
+	cache       diskCache
 	// computed is shared by all engines, so that each knows what earlier engines computed.
 	computed *engine.History
 

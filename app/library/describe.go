@@ -142,3 +142,8 @@ func (l *listing) signature() uint64 {
 		return h.Sum64()
 	})
 }
+
+// DescribeSource describes a model that is in no folder. The error is a Problem.
+func DescribeSource(src engine.Source, o engine.Options) (engine.Description, error) {
+	return safely(engine.Describe, src, o)
+}

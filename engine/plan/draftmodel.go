@@ -189,7 +189,7 @@ func (p *Plan) reserveDraftModel() {
 	need.ScratchBytes += own.ScratchBytes
 	need.StateBytes += int64(d.Runner.Slots) * d.Description.StateBytesPerSeq
 	p.Description.DraftKVBytesPerToken = d.PageSizes.Rest / cache.PageTokens
-	p.Description.draftContextTokens = d.Spec.ContextTokens
+	p.Description.DraftContextTokens = d.Spec.ContextTokens
 }
 
 // sizeDraftPages chooses the number of pages of the draft model: for two sequences, as far as the

@@ -136,16 +136,16 @@ func (d *Description) startPages(tokens int, bytes int64) int {
 	}
 	perSequence := pagesFor(tokens)
 	affordable := bytes / 4 / (int64(perSequence) * cache.PageTokens * d.KVStartBytesPerToken)
-	return perSequence * int(max(1, min(int64(d.mostStarts), affordable)))
+	return perSequence * int(max(1, min(int64(d.MostStarts), affordable)))
 }
 
 // selected returns how many positions SnapKV selects of a prompt in such a context. It is 0 if no
 // prompt can have a selection, or no layer attends to all positions.
 func (d *Description) selected(contextTokens int) int {
-	if contextTokens < d.selectFrom || contextTokens <= d.selectTokens || d.KVBytesPerToken == 0 {
+	if contextTokens < d.SelectFrom || contextTokens <= d.SelectTokens || d.KVBytesPerToken == 0 {
 		return 0
 	}
-	return d.selectTokens
+	return d.SelectTokens
 }
 
 // conversationBytes returns the memory of the KV pages of one conversation of that length.
@@ -158,6 +158,6 @@ func (d *Description) conversationBytes(tokens int) int64 {
 
 // draftBytes returns the memory of the pages of the draft model for one conversation.
 func (d *Description) draftBytes(tokens int) int64 {
-	tokens = min(tokens, d.draftContextTokens)
+	tokens = min(tokens, d.DraftContextTokens)
 	return int64(pagesFor(tokens)*cache.PageTokens) * d.DraftKVBytesPerToken
 }

@@ -99,10 +99,10 @@ type Description struct {
 	// fit; nil: nothing drafts for it. Only Describe sets it.
 	Plain *Description
 
-	// What the figures depend on besides (need.go).
-	mostStarts               int // sequences that there are start pages for at most
-	selectTokens, selectFrom int // Options.SelectTokens and SelectFrom
-	draftContextTokens       int // the longest context of the draft model
+	// What the figures depend on besides (need.go): the number of sequences that there are start
+	// pages for at most, Options.SelectTokens and SelectFrom, and the longest context of the draft
+	// model.
+	MostStarts, SelectTokens, SelectFrom, DraftContextTokens int
 }
 
 // Plan holds a model's shapes and the memory that they need.
@@ -345,8 +345,8 @@ func (p *Plan) measure(m models.Model, w *checkpoint.Weights, weights int64) {
 		KVStartTokens:        p.KV.Start(p.Spec.Layers),
 		KVStartBytesPerToken: p.PageSizes.Start / cache.PageTokens,
 
-		RequestedTokens: p.requestedTokens, mostStarts: p.mostStarts(),
-		selectTokens: p.SelectTokens, selectFrom: p.SelectFrom,
+		RequestedTokens: p.requestedTokens, MostStarts: p.mostStarts(),
+		SelectTokens: p.SelectTokens, SelectFrom: p.SelectFrom,
 	}
 	if d.Quantization == "" {
 		d.Quantization = "not quantized"
