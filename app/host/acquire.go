@@ -14,8 +14,12 @@ import (
 	"headroom/engine/server"
 )
 
-// Acquire implements server.Models: it returns the loaded model that id names.
+// Acquire implements server.Models: it returns the loaded model that id names. It does not wait for
+// the first scan.
 func (h *Host) Acquire(id string) (server.Model, error) {
+	if h.begins() {
+		return server.Model{}, errBegins()
+	}
 	rules, models := h.requestRules(), h.models.list()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -252,6 +256,9 @@ func (h *Host) listInstances(rules RequestRules, roomBytes int64) (list []server
 
 // Wanted implements server.Wanter.
 func (h *Host) Wanted() (first bool, err error) {
+	if h.begins() {
+		return true, errBegins()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i := h.chosen
