@@ -137,7 +137,8 @@ func printCopies(t *terminal, models []library.Model, configured func(id string)
 	heading := "\nIn several folders:\n"
 	for _, m := range models {
 		if len(m.Places) > 1 {
-			fmt.Fprintf(t.out, "%s  %s, %s each\n", heading, oneLine(m.ID), formatBytes(m.SizeBytes))
+			fmt.Fprintf(t.out, "%s  %s, %s each\n", heading, oneLine(m.ID),
+				formatBytes(m.SizeBytes))
 			heading = ""
 			for _, p := range m.Places {
 				fmt.Fprintf(t.out, "    %s\n", oneLine(p.Dir))

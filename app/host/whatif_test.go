@@ -93,7 +93,8 @@ func TestWhatIf(t *testing.T) {
 	}
 }
 
-// TestWhatIfOptions: the group size is used only with the format that it was set for. For the running model, the context is the one it runs with.
+// TestWhatIfOptions: the group size is used only with the format that it was set for. For the
+// running model, the context is the one it runs with.
 func TestWhatIfOptions(t *testing.T) {
 	var described []engine.Options
 	h := newTestHostWith(t, func(o *Options) {

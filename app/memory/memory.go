@@ -2,8 +2,8 @@
 // new model could use.
 //
 // meter.go measures, ledger.go splits the total into the segments of the memory bar, and fit.go
-// has the figures: what is free, what is available for a model, and whether one fits. Only meter.go and meter_*.go read the machine; the rest is
-// arithmetic on a Reading.
+// has the figures: what is free, what is available for a model, and whether one fits. Only meter.go
+// and meter_*.go read the machine; the rest is arithmetic on a Reading.
 package memory
 
 // Reading is the state of the machine's RAM at one moment. All fields are in bytes.

@@ -120,5 +120,6 @@ func tooLong(longest int, what string) *problem.Problem {
 
 // contextWithin returns the longest context that the buffers hold, a multiple of 1024.
 func (p *Plan) contextWithin() int {
-	return (p.Description.KVStartTokens + p.pagesWithin(p.Pages.Start)*cache.PageTokens) / 1024 * 1024
+	tokens := p.Description.KVStartTokens + p.pagesWithin(p.Pages.Start)*cache.PageTokens
+	return tokens / 1024 * 1024
 }

@@ -92,7 +92,7 @@ type Description struct {
 	RequestedTokens      int  // the context that was requested; 0: none
 	HasChatTemplate      bool
 	Task                 modelfile.Task // what the model is for; "": to generate text
-	Dimensions           int            // of the vectors that the model computes; 0: it computes none
+	Dimensions           int            // of the vectors that it computes; 0: it computes none
 	Normalized           bool           // these vectors have length 1
 	Drafts               bool           // a block that drafts is loaded with it (MTP)
 	// Plain describes the model without what drafts for it, which loading leaves out if it does not

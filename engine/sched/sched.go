@@ -215,8 +215,8 @@ func (s *Scheduler) Counts() (running, waiting int, used, kept prefix.Amount) {
 // never been written.
 func (s *Scheduler) PeakPages() prefix.Amount { return s.pool.Peak() }
 
-// TouchedSlots returns how many slots were ever in use at once: of running sequences, of kept states
-// and of drafts. The others have never been written.
+// TouchedSlots returns how many slots were ever in use at once: of running sequences, of kept
+// states and of drafts. The others have never been written.
 func (s *Scheduler) TouchedSlots() int {
 	touched := s.o.Slots - s.fresh[0] + s.o.DraftSlots - s.fresh[1]
 	if s.tree != nil {

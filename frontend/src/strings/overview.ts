@@ -41,7 +41,8 @@ export const stateLine = {
   needsTight: (needBytes: Text, availableBytes: Text) =>
     `needs ~${needBytes}, ${availableBytes} available, tight`,
   needsHelp:
-    'Estimated before loading: weights, one conversation and scratch. Memory in GB of 2^30 bytes, as ' +
+    'Estimated before loading: weights, one conversation and scratch. ' +
+    'Memory in GB of 2^30 bytes, as ' +
     `${systemMonitor} counts.`,
   start: 'Start the engine',
   stop: 'Stop the engine',
