@@ -219,13 +219,14 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 		History:        o.History, Fingerprint: e.weights.Fingerprint(),
 		KVFormats: e.info.KVFormat + ", states " + e.info.StateFormat,
 		Heartbeat: heartbeat,
-		Memory: Stats{WeightsBytes: need.WeightsBytes, KVBytes: need.KVBytes,
-			KVUntouchedBytes: need.KVBytes, StateBytes: need.StateBytes,
-			ScratchBytes: need.ScratchBytes},
+		SlotBytes: p.Description.StateBytesPerSeq,
+		Need: loop.Need{WeightsBytes: need.WeightsBytes, KVBytes: need.KVBytes,
+			StateBytes: need.StateBytes, ScratchBytes: need.ScratchBytes,
+			GrowthBytes: need.GrowthBytes, OtherBytes: p.DraftCacheBytes()},
 	}
 	if o.BlockStore != nil && !p.NoPrefixCache && c.Fingerprint != "" {
 		c.Store, c.StoreModel = o.BlockStore, e.storedModel()
-		c.PreloadBytes = min(o.PreloadBytes, need.KVBytes/4)
+		c.PreloadBytes = min(o.PreloadBytes, p.Pages.Bytes(p.PageSizes)/4)
 		// At this distance, a stored state is no larger than the keys and values between two
 		// states.
 		if perToken := p.Description.KVBytesPerToken; perToken > 0 {
@@ -245,6 +246,7 @@ func (e *Engine) schedOptions() sched.Options {
 		StartTokens: p.Description.KVStartTokens, PageTokens: cache.PageTokens,
 		Slots: p.MaxSequences, NoPrefixes: p.NoPrefixCache,
 		Recurrent: p.Description.StateBytesPerSeq > 0, StateSlots: p.KeptStates,
+		Guaranteed: p.Guaranteed(), GuaranteedStates: p.GuaranteedStates(),
 		PreferPrefill: o.PreferPrefill, HotBytes: hot, PageBytes: p.PageSizes,
 		HotConversations: o.PromptCacheSize, ChunkTokens: p.ChunkTokens,
 		DraftTokens: p.DraftTokens, DraftSlots: p.DraftSlots,
@@ -319,6 +321,10 @@ func (e *Engine) Heartbeat() Heartbeat { return e.loop.Heartbeat() }
 // SetDutyCycle limits the engine to a share of the time, from 0.05 to 1. At 0.5 it idles half of
 // the time.
 func (e *Engine) SetDutyCycle(share float64) { e.loop.SetDutyCycle(share) }
+
+// SetGrowth limits how many bytes the caches may grow from now on, beyond what the model needs
+// (Need). Without it they grow by up to Need.GrowthBytes. No answer depends on it.
+func (e *Engine) SetGrowth(bytes int64) { e.loop.SetGrowth(bytes) }
 
 // SetDraftGain sets how many times as fast as plain decoding a pass that decodes ahead has to be,
 // by what is expected of it; 0: hardly faster. No answer depends on it.

@@ -151,16 +151,6 @@ func TestDrafterOf(t *testing.T) {
 	}
 }
 
-// TestMemorySize: sizes below 0.1 GB are in MB, which have digits that say something.
-func TestMemorySize(t *testing.T) {
-	for bytes, want := range map[int64]string{0: "0.0 MB", 300: "0.3 kB", 1 << 20: "1.0 MB",
-		11_800_000: "11.3 MB", 1 << 30 / 8: "0.1 GB", 3 << 30: "3.0 GB"} {
-		if got := memorySize(bytes); got != want {
-			t.Errorf("%d: %q, expected %q", bytes, got, want)
-		}
-	}
-}
-
 // TestBenchOfDrafter: the config.json of a drafter is no shape of a model.
 func TestBenchOfDrafter(t *testing.T) {
 	isolate(t)

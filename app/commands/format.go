@@ -99,15 +99,3 @@ func ago(now time.Time, unixMs int64) string {
 	}
 	return "just now"
 }
-
-// memorySize formats a size in GB of 2^30 bytes, like the system's own monitor, and in MB of 2^20
-// bytes below 0.1 GB.
-func memorySize(bytes int64) string {
-	switch gb, mb := float64(bytes)/(1<<30), float64(bytes)/(1<<20); {
-	case gb >= 0.1:
-		return fmt.Sprintf("%.1f GB", gb)
-	case mb >= 0.1 || bytes == 0:
-		return fmt.Sprintf("%.1f MB", mb)
-	}
-	return fmt.Sprintf("%.1f kB", float64(bytes)/(1<<10))
-}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"headroom/app/host"
 	"headroom/app/library"
 	"headroom/app/memory"
 	"headroom/app/service"
@@ -55,21 +56,22 @@ func (c *ModelsList) Run(t *terminal) error {
 	file := service.OpenSettings()
 	l := c.library(file)
 	models := l.Scan()
-	room := reading.HeadroomBytes(memory.EngineBytes{})
-	fmt.Fprintf(t.out, "%s of %s of memory are available for a model.\n\n", memorySize(room),
-		memorySize(reading.TotalBytes))
+	room := reading.HeadroomBytes(memory.EngineBytes{}, memory.EngineBytes{})
+	fmt.Fprintf(t.out, "%s of %s of memory are available for a model.\n\n", memory.Text(room),
+		memory.Text(reading.TotalBytes))
 	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tARCHITECTURE\tQUANTIZATION\tSIZE\tNEEDS\tFITS")
 	for _, m := range models {
 		if m.Err == nil {
 			d := m.Description
-			need := d.Need.TotalBytes()
+			need := host.EstimateNeed(d, room)
 			architecture := d.Architecture + tasks[d.Task]
 			if d.Drafts {
 				architecture += " (MTP)"
 			}
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", oneLine(m.ID), architecture,
-				d.Quantization, memorySize(d.SizeBytes), memorySize(need), memory.Fits(need, room))
+				d.Quantization, formatBytes(d.SizeBytes), memory.Text(need),
+				memory.Fits(need, room))
 		}
 	}
 	if err := table.Flush(); err != nil {
@@ -119,9 +121,9 @@ func progress(d *library.Download) string {
 	case d == nil || d.DoneBytes == 0 && d.TotalBytes == 0:
 		return ""
 	case d.TotalBytes == 0:
-		return fmt.Sprintf(" (%s so far)", memorySize(d.DoneBytes))
+		return fmt.Sprintf(" (%s so far)", formatBytes(d.DoneBytes))
 	}
-	return fmt.Sprintf(" (%s of %s)", memorySize(d.DoneBytes), memorySize(d.TotalBytes))
+	return fmt.Sprintf(" (%s of %s)", formatBytes(d.DoneBytes), formatBytes(d.TotalBytes))
 }
 
 // printAliases lists the aliases that have no effect.
@@ -157,7 +159,8 @@ func printCopies(t *terminal, models []library.Model, configured func(id string)
 	heading := "\nIn several folders:\n"
 	for _, m := range models {
 		if len(m.Places) > 1 {
-			fmt.Fprintf(t.out, "%s  %s, %s each\n", heading, oneLine(m.ID), memorySize(m.SizeBytes))
+			fmt.Fprintf(t.out, "%s  %s, %s each\n", heading, oneLine(m.ID),
+				formatBytes(m.SizeBytes))
 			heading = ""
 			for _, p := range m.Places {
 				fmt.Fprintf(t.out, "    %s\n", oneLine(p.Dir))

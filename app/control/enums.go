@@ -28,7 +28,7 @@ var enums = map[reflect.Type][]any{
 	reflect.TypeFor[host.CheckStatus](): {host.NotChecked, host.Checking, host.Checked,
 		host.CheckFailed, host.CheckStopped},
 	reflect.TypeFor[memory.Kind](): {memory.Weights, memory.KVUsed, memory.KVCached, memory.State,
-		memory.Scratch, memory.Headroom, memory.Other, memory.Free},
+		memory.Scratch, memory.Reserved, memory.Headroom, memory.Other, memory.Free},
 	reflect.TypeFor[memory.Source](): {memory.Measured, memory.Reported, memory.Estimated},
 	reflect.TypeFor[memory.Fit]():    {memory.Yes, memory.Tight, memory.No},
 	reflect.TypeFor[power.Source]():  {power.Unknown, power.AC, power.Battery},

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"headroom/app/library"
+	"headroom/app/memory"
 	"headroom/engine"
 	"headroom/engine/problem"
 )
@@ -135,6 +136,7 @@ func (h *Host) load(i *instance, want *target, keptBytes int64) {
 	i.opening = true
 	h.mu.Unlock()
 	e, err := h.open(want, keptBytes)
+	defer h.limitGrowth() // of the models beside it
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i.opening = false
@@ -219,7 +221,7 @@ func (h *Host) open(t *target, keptBytes int64) (e Engine, err error) {
 	h.mu.Unlock()
 	used := h.usedBytes()
 	if reading, err := h.options.Meter.Fresh(); err == nil {
-		o.AvailableBytes = max(reading.HeadroomBytes(used)-keptBytes, 1)
+		o.AvailableBytes = max(reading.HeadroomBytes(used, memory.EngineBytes{})-keptBytes, 1)
 	}
 	o.Progress = func(done float64) { h.progress(t, done) }
 	h.log.Info("loading", "model", m.ID)

@@ -39,7 +39,7 @@ type State struct {
 	// for one of the models.
 	ChecksVersion int `json:"checksVersion"`
 	// RoomBytes is the memory available for a model once the loaded ones that are not pinned are
-	// unloaded.
+	// unloaded. It is Memory.HeadroomBytes while none is loaded.
 	RoomBytes int64 `json:"roomBytes"`
 }
 
@@ -84,7 +84,9 @@ type EngineState struct {
 	Pinned bool `json:"pinned"`
 	// Requests counts the requests that use the model or wait for it.
 	Requests    int   `json:"requests"`
-	MemoryBytes int64 `json:"memoryBytes"` // of its engine; 0 while it is not loaded
+	MemoryBytes int64 `json:"memoryBytes"` // that its engine uses; 0 while it is not loaded
+	// ReservedBytes is what the engine is promised beyond that, and has not used yet.
+	ReservedBytes int64 `json:"reservedBytes"`
 	// GeneratedTokens are those of all answers since the model was loaded. Of DraftTokens, which
 	// were drafted to be decoded ahead, the model chose AcceptedTokens, too.
 	GeneratedTokens int64 `json:"generatedTokens"`
@@ -159,7 +161,8 @@ type Model struct {
 	Quantization string         `json:"quantization"`
 	Drafts       bool           `json:"drafts"` // a block that drafts is loaded with it (MTP)
 	SizeBytes    int64          `json:"sizeBytes"`
-	NeedBytes    int64          `json:"needBytes"`
+	NeedBytes    int64          `json:"needBytes"` // the sum of Need
+	Need         NeedParts      `json:"need"`
 	// Fits says whether the model fits into RoomBytes.
 	Fits    memory.Fit `json:"fits"`
 	Loaded  bool       `json:"loaded"`

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"strings"
 
+	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
 	"headroom/engine/draft"
 	"headroom/engine/models"
@@ -223,18 +224,12 @@ func (p *Plan) reserveDraftModel() {
 	need.WeightsBytes += own.WeightsBytes
 	need.ScratchBytes += own.ScratchBytes
 	need.StateBytes += int64(d.Runner.Slots) * d.Description.StateBytesPerSeq
-}
-
-// draftPageBytes returns the memory of a page of the draft model; 0: there is none.
-func (p *Plan) draftPageBytes() int64 {
-	if p.Draft == nil {
-		return 0
-	}
-	return p.Draft.PageSizes.Rest
+	p.Description.DraftKVBytesPerToken = d.PageSizes.Rest / cache.PageTokens
+	p.Description.DraftContextTokens = d.Spec.ContextTokens
 }
 
 // sizeDraftPages chooses the number of pages of the draft model: for two sequences, as far as the
-// large model has as many.
+// large model has as many. NeedAt counts those of one.
 func (p *Plan) sizeDraftPages() {
 	d := p.Draft
 	if d == nil {
@@ -243,11 +238,23 @@ func (p *Plan) sizeDraftPages() {
 	d.ContextTokens = min(p.ContextTokens, d.Spec.ContextTokens)
 	pages := pagesFor(d.ContextTokens) * min(p.MaxSequences, 2)
 	d.Pages.Start = 0
-	d.Pages.Rest = min(pages, p.Pages.Total(), d.pagesWithin())
+	d.Pages.Rest = min(pages, p.Pages.Total(), d.pagesWithin(0))
 	d.Runner.Pages, d.Runner.StartPages = d.Pages.Rest, 0
 	p.draftCacheBytes = int64(d.Runner.Slots)*d.Description.StateBytesPerSeq +
-		int64(d.Pages.Rest)*d.PageSizes.Rest
-	p.Description.Need.StateBytes += int64(d.Pages.Rest) * d.PageSizes.Rest
+		p.Description.draftBytes(p.ContextTokens)
+}
+
+// DraftCacheBytes returns the part of Need.StateBytes that is for the caches of a draft model; 0:
+// there is none.
+func (p *Plan) DraftCacheBytes() int64 { return p.draftCacheBytes }
+
+// draftGrowthBytes returns the memory of the pages of the draft model that are not needed.
+func (p *Plan) draftGrowthBytes() int64 {
+	if p.Draft == nil {
+		return 0
+	}
+	return max(0, int64(p.Draft.Pages.Rest)*p.Draft.PageSizes.Rest-
+		p.Description.draftBytes(p.ContextTokens))
 }
 
 // withoutDraftModel plans the model without its draft model, because of err. If that fails too, the

@@ -316,7 +316,7 @@ test('a model that does not fit cannot be picked, and shows its need', async () 
   await open();
   const option = document.querySelector<HTMLOptionElement>('option[value="qwen3.6-35b-a3b"]')!;
   expect(option.disabled).toBe(true);
-  expect(option.textContent).toBe('Qwen3.6-35B-A3B, needs 19.4 GB, 8.8 GB available');
+  expect(option.textContent).toBe('Qwen3.6-35B-A3B, needs 19.4 GB, 15.5 GB available');
 });
 
 test('every page shows a lost connection, and the switch is disabled', async () => {
