@@ -56,7 +56,7 @@ function plainText(name: string, bytes: Uint8Array): string {
 }
 
 function refusal(message: string, why: string, fix: string): HeadroomError {
-  return new HeadroomError({ code: 'attachment', message, why, fix });
+  return new HeadroomError({ code: '', message, why, fix });
 }
 
 /** A question as the model reads it: the attached files, then the text. */

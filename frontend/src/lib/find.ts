@@ -1,13 +1,24 @@
 // Search within a conversation.
 import type { Message } from './stores/conversations';
 
+/** The texts of messages in small letters, because each key of a search reads all of them. */
+const small = new WeakMap<Message, { content: string; text: string }>();
+
+function smallText(message: Message): string {
+  const { content } = message;
+  let known = small.get(message);
+  if (known?.content !== content)
+    small.set(message, (known = { content, text: content.toLowerCase() }));
+  return known!.text;
+}
+
 /** The indexes of the messages that contain a text, ignoring case; none for an empty one. */
 export function messagesWith(messages: readonly Message[], text: string): number[] {
   const wanted = text.trim().toLowerCase();
   if (wanted === '') return [];
   const found: number[] = [];
-  messages.forEach(({ content }, index) => {
-    if (content.toLowerCase().includes(wanted)) found.push(index);
+  messages.forEach((message, index) => {
+    if (smallText(message).includes(wanted)) found.push(index);
   });
   return found;
 }

@@ -106,7 +106,8 @@ export const chatHeader = {
   model: 'Model',
   noModel: 'No model',
   loads: 'Loads with the next question',
-  loaded: (name: Text) => `${name}, loaded`,
+  loaded: 'Loaded',
+  notLoaded: 'On this computer',
   systemPrompt: 'System prompt',
   preset: (name: Text) => `Preset: ${name}`,
   setupHelp: 'System prompt, presets and sampling of this chat.',
@@ -138,7 +139,7 @@ export const findBar = {
   previous: 'Previous match',
   close: 'Close',
   none: 'No matches',
-  place: (place: Text, all: Text) => `${place} of ${all} messages`,
+  place: (place: Text, all: Text) => `${place} of ${all}`,
 };
 
 export const contextRing = {
