@@ -109,9 +109,9 @@ func TestChangesMakeShardsDue(t *testing.T) {
 		}
 		return due
 	}
-	turn := names(commit{number: 4,
+	turn := names(commit{number: 3,
 		changed: []string{"kernels/PERF.md", "kernels_x/a.c"}})
-	changed := names(commit{number: 4, changed: []string{"kernels/attention/a.c"}})
+	changed := names(commit{number: 3, changed: []string{"kernels/attention/a.c"}})
 	for _, name := range []string{"arm64_attention", "arm64_kernels", "race_attention",
 		"long_attention"} {
 		if !slices.Contains(changed, name) {
@@ -166,7 +166,7 @@ func TestReadCommit(t *testing.T) {
 		}
 	}
 	run(1, "init", "-q")
-	for day := 1; day <= 9; day++ {
+	for day := 1; day <= turns+1; day++ {
 		if err := os.WriteFile(fmt.Sprint("file", day), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -174,24 +174,24 @@ func TestReadCommit(t *testing.T) {
 		run(day, "commit", "-q", "-m", "x")
 	}
 	c, err := readCommit("")
-	if err != nil || c.all || c.number != 9 ||
-		!slices.Equal(c.changed, []string{"file2", "file3", "file4", "file5", "file6", "file7",
-			"file8", "file9"}) {
-		t.Errorf("got %+v, %v; expected commit 9 and the files of the last 8", c, err)
+	if err != nil || c.all || c.number != turns+1 ||
+		!slices.Equal(c.changed, []string{"file10", "file2", "file3", "file4", "file5", "file6",
+			"file7", "file8", "file9"}) {
+		t.Errorf("got %+v, %v; expected commit 10 and the files of the last 9", c, err)
 	}
 	c, err = readCommit("HEAD~2")
-	if err != nil || !slices.Equal(c.changed, []string{"file8", "file9"}) {
+	if err != nil || !slices.Equal(c.changed, []string{"file10", "file9"}) {
 		t.Errorf("got %+v, %v; expected the files of the last 2", c, err)
 	}
-	for i := range 8 { // a busy day
+	for i := range turns { // a busy day
 		if err := os.WriteFile(fmt.Sprint("more", i), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		run(10, "add", ".")
-		run(10, "commit", "-q", "-m", "x")
+		run(turns+2, "add", ".")
+		run(turns+2, "commit", "-q", "-m", "x")
 	}
-	if c, err = readCommit(""); err != nil || len(c.changed) != 8 {
-		t.Errorf("got %+v, %v; expected the 8 files of the day", c, err)
+	if c, err = readCommit(""); err != nil || len(c.changed) != turns {
+		t.Errorf("got %+v, %v; expected the files of the day", c, err)
 	}
 	if _, err := readCommit("nonsense"); err == nil {
 		t.Error("an unknown base gave no error")

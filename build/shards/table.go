@@ -16,13 +16,13 @@ type shard struct {
 const maxTime = 30 * time.Minute
 
 // turns is the number of commits after which every shard has had its turn.
-const turns = 8
+const turns = 9
 
 // shards lists all shards. The shards of one turn are turns apart, so that each turn has about the
 // same length.
 var shards = []shard{
-	{"race_recurrent", minutes(3), minutes(12), []string{"kernels/recurrent"}},
-	{"load", minutes(11), minutes(22), []string{"app/host", "app/service", "engine/server"}},
+	{"mutants", minutes(8), minutes(25), []string{"build/oracle/models", "engine/models",
+		"engine/nn"}},
 	{"soak", minutes(7), minutes(20), []string{"app", "engine"}},
 	{"formats", minutes(7), minutes(20), []string{"engine/cache", "engine/cache/FORMATS.md",
 		"engine/models/testdata"}},
@@ -30,33 +30,34 @@ var shards = []shard{
 		"engine/jsonbody", "engine/server", "app/control"}},
 	{"arm64_recurrent", minutes(6), minutes(20), []string{"kernels/recurrent", "kernels/common"}},
 	{"arm64_attention", minutes(6), minutes(20), []string{"kernels/attention", "kernels/common"}},
+	{"nocgo_engine", minutes(6), minutes(15), []string{"engine"}},
 	{"long_drafts", minutes(5), minutes(16), []string{"engine/draft", "engine/loop",
 		"engine/sched", "engine/everydrafter_test.go", "engine/draftscenario_test.go",
 		"engine/draftsampling_test.go"}},
+	{"load", minutes(11), minutes(22), []string{"app/host", "app/service", "engine/server"}},
 
-	{"clients_agents", minutes(3), minutes(15), []string{"build/clients", "engine/anthropic",
-		"engine/responses", "engine/openai"}},
-	{"long_attention", minutes(1), minutes(6), []string{"kernels/attention"}},
-	{"race_models", minutes(5), minutes(15), []string{"engine/models", "engine/nn"}},
+	{"race_recurrent", minutes(3), minutes(12), []string{"kernels/recurrent"}},
+	{"release", minutes(4), minutes(15), []string{"build/programs", "build/reproducible",
+		"build/licences", "go.mod", "frontend/package-lock.json", "frontend/vite.config.ts"}},
+	{"race_attention", minutes(4), minutes(15), []string{"kernels/attention"}},
+	{"race_engine", minutes(5), minutes(15), []string{"engine"}},
 	{"long_models", minutes(4), minutes(12), []string{"engine/models"}},
 	{"long_engine", minutes(4), minutes(15), []string{"engine", "app/demo"}},
 	{"race_commands", minutes(4), minutes(15), []string{"app/commands", "app/host", "app/service",
 		"engine/server"}},
-	{"release", minutes(4), minutes(15), []string{"build/programs", "build/reproducible",
-		"build/licences", "go.mod", "frontend/package-lock.json", "frontend/vite.config.ts"}},
-	{"race_engine", minutes(5), minutes(15), []string{"engine"}},
+	{"race_models", minutes(5), minutes(15), []string{"engine/models", "engine/nn"}},
+	{"race_kernels", minutes(3), minutes(12), []string{"kernels", "metal"}},
 
-	{"nocgo_engine", minutes(6), minutes(15), []string{"engine"}},
+	{"long_forms_2", minutes(3), minutes(12), formFolders},
+	{"long_forms_1", minutes(3), minutes(12), formFolders},
+	{"long_store", minutes(2), minutes(12), []string{"engine/blockstore", "app/worker"}},
+	{"long_attention", minutes(1), minutes(6), []string{"kernels/attention"}},
+	{"clients_agents", minutes(3), minutes(15), []string{"build/clients", "engine/anthropic",
+		"engine/responses", "engine/openai"}},
 	{"oracle", minutes(3), minutes(12), []string{"build/oracle/models", "engine/models",
 		"engine/nn"}},
 	{"arm64_kernels", minutes(3), minutes(12), []string{"kernels"}},
-	{"long_store", minutes(2), minutes(12), []string{"engine/blockstore", "app/worker"}},
 	{"long_replay", minutes(3), minutes(15), []string{"engine/blockstore"}},
-	{"race_kernels", minutes(3), minutes(12), []string{"kernels", "metal"}},
-	{"long_forms_2", minutes(3), minutes(12), formFolders},
-	{"race_attention", minutes(4), minutes(15), []string{"kernels/attention"}},
-
-	{"long_forms_1", minutes(3), minutes(12), formFolders},
 }
 
 // formFolders decide about answers of a given form.
