@@ -1,8 +1,8 @@
 package chats
 
 // The file of a conversation: lines of JSON, first the header, then its setup if it has one, then
-// one for each message. If a line is damaged, the others can still be read. The header has the length of the rest, so that a
-// truncated file is detected without reading it.
+// one for each message. If a line is damaged, the others can still be read. The header has the
+// length of the rest, so that a truncated file is detected without reading it.
 
 import (
 	"bytes"

@@ -123,8 +123,8 @@ func modules(root string) ([]part, error) {
 }
 
 // npmPackages returns the packages in the lock file that are not marked "dev" or "optional". The
-// optional ones are native code for Node, which no bundle contains: vite.config.ts bundles only what
-// a browser can run.
+// optional ones are native code for Node, which no bundle contains: vite.config.ts bundles only
+// what a browser can run.
 func npmPackages(root string) ([]part, error) {
 	data, err := os.ReadFile(filepath.Join(root, "frontend", "package-lock.json"))
 	if err != nil {

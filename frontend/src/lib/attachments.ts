@@ -8,11 +8,18 @@ const mostFileBytes = 50e6;
 /** About 250,000 tokens. */
 const mostChars = 1e6;
 
+/** The endings of texts and PDFs. */
+const endings = new Set(
+  (
+    'pdf txt text md markdown rst tex csv tsv json jsonl yaml yml toml ini cfg conf log xml html ' +
+    'htm css svg js jsx mjs cjs ts tsx mts cts svelte vue py rb go rs swift m mm c cc cpp h hpp ' +
+    'cs java kt kts scala php pl lua r sql sh zsh fish bat ps1 patch diff srt vtt ics eml'
+  ).split(' '),
+);
+
 /** Whether a file's name is that of a text or PDF. */
 export function isAttachable(name: string): boolean {
-  return /\.(pdf|txt|text|md|markdown|rst|tex|csv|tsv|json|jsonl|ya?ml|toml|ini|cfg|conf|log|xml|html?|css|svg|[cm]?[jt]sx?|svelte|vue|py|rb|go|rs|swift|m|mm|c|cc|cpp|h|hpp|cs|java|kts?|scala|php|pl|lua|r|sql|sh|zsh|fish|bat|ps1|patch|diff|srt|vtt|ics|eml)$/i.test(
-    name,
-  );
+  return endings.has(/\.(\w+)$/.exec(name)?.[1]!.toLowerCase() ?? '');
 }
 
 /** Reads a file. Throws a HeadroomError that says why a file cannot be attached. */

@@ -10,7 +10,8 @@ interface Formula extends Tokens.Generic {
   display: boolean;
 }
 
-// Each pattern has a bound, so that text that opens formulas and closes none is read in linear time.
+// Each pattern has a bound, so that text which opens formulas and closes none is read in linear
+// time.
 const blocks = [
   /^ {0,3}\$\$((?:[^$\\]|\\[^]|\$(?!\$)){1,8000}?)\$\$[ \t]*(?:\n+|$)/,
   /^ {0,3}\\\[((?:[^\\]|\\[^\]]){1,8000}?)\\\][ \t]*(?:\n+|$)/,

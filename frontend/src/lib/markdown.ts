@@ -84,10 +84,10 @@ const allowed = {
     'a b blockquote br button code del div em h1 h2 h3 h4 h5 h6 hr i input li ol p pre s span ' +
     'strong sub sup table tbody td th thead tr ul'
   ).split(' '),
-  ALLOWED_ATTR:
-    'href class type data-copy data-formula start checked disabled align tabindex role aria-label'.split(
-      ' ',
-    ),
+  ALLOWED_ATTR: [
+    ...['href', 'class', 'type', 'start', 'checked', 'disabled', 'align'],
+    ...['tabindex', 'role', 'aria-label', 'data-copy', 'data-formula'],
+  ],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
   // The pattern above is for addresses. Without this list, DOMPurify applies it to these, too.
   ADD_URI_SAFE_ATTR: 'type start checked disabled align tabindex data-formula'.split(' '),
