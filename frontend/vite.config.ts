@@ -3,14 +3,25 @@
 // Every address in the output is relative ("./"), because the same files are served at
 // http://127.0.0.1:PORT/ and inside the Wails window at wails://.
 import { svelte } from '@sveltejs/vite-plugin-svelte';
+import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 
 /** Where `npm run dev` finds a running server; add ?fake to the page's address to need none. */
 const engine = 'http://127.0.0.1:11811';
 
+/** Leaves KaTeX's fonts in WOFF2 alone: every browser that runs these pages reads it. */
+const onlyWoff2: Plugin = {
+  name: 'only-woff2',
+  enforce: 'pre',
+  transform(code, id) {
+    if (!/katex\.min\.css/.test(id)) return null;
+    return code.replace(/,\s*url\([^)]*\.(?:woff|ttf)\)\s*format\(["'][^"']*["']\)/g, '');
+  },
+};
+
 export default defineConfig(({ mode }) => ({
   base: './',
-  plugins: [svelte()],
+  plugins: [svelte(), onlyWoff2],
   // Component tests mount real components: they need Svelte's browser build under Node.
   resolve: mode === 'test' ? { conditions: ['browser'] } : {},
   build: {

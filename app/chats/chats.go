@@ -69,6 +69,28 @@ type Message struct {
 	End   string   `json:"end,omitempty"`
 	Error *Fault   `json:"error,omitempty"`
 	Stats *Figures `json:"stats,omitempty"`
+	// Attachments are the files of a question. The model reads their texts before Content.
+	Attachments []Attachment `json:"attachments,omitempty"`
+	// Others are the other versions of the conversation from this message on: before a question was
+	// edited, or with another answer. Version is the place of the version shown among all of them.
+	Others  [][]Message `json:"others,omitempty"`
+	Version int         `json:"version,omitempty"`
+}
+
+// Attachment is a file that was added to a question, as text.
+type Attachment struct {
+	Name  string `json:"name"`
+	Text  string `json:"text"`
+	Pages int    `json:"pages,omitempty"` // of a PDF
+}
+
+// Setup is what a conversation is answered with.
+type Setup struct {
+	Prompt string `json:"prompt,omitempty"` // the system prompt
+	Preset string `json:"preset,omitempty"` // the name of the preset that it comes from
+	Model  string `json:"model,omitempty"`  // picked for the next answers; "" for the one in front
+	// Sampling overrides the sampling values of the model, by the names of the page.
+	Sampling map[string]float64 `json:"sampling,omitempty"`
 }
 
 // Call is a tool call of the model.
@@ -116,6 +138,7 @@ type Summary struct {
 type Chat struct {
 	Summary  Summary   `json:"summary"`
 	Messages []Message `json:"messages"`
+	Setup    *Setup    `json:"setup,omitempty"`
 }
 
 // Change replaces the messages of a conversation from index From on.
@@ -125,6 +148,8 @@ type Change struct {
 	UpdatedAtUnixMs int64     `json:"updatedAt"` // 0: now
 	From            int       `json:"from"`      // number of messages to keep
 	Messages        []Message `json:"messages"`
+	// Setup replaces the conversation's setup; nil keeps it.
+	Setup *Setup `json:"setup,omitempty"`
 	// Overtakes means that the page has sent an earlier write that builds on the same revision, and
 	// that this write contains it. This write succeeds even if the earlier one arrives first. The
 	// earlier one fails if it arrives second.
@@ -320,7 +345,8 @@ func (s *Store) Write(id string, c Change) (Summary, error) {
 	if runes := []rune(title); len(runes) > maxTitle {
 		title = string(runes[:maxTitle])
 	}
-	after := Chat{Messages: append(before[:c.From:c.From], c.Messages...)}
+	after := Chat{Messages: append(before.Messages[:c.From:c.From], c.Messages...),
+		Setup: cmp.Or(c.Setup, before.Setup)}
 	after.Summary = Summary{ID: id, Title: title,
 		UpdatedAtUnixMs: cmp.Or(c.UpdatedAtUnixMs, time.Now().UnixMilli()),
 		Messages:        len(after.Messages), Revision: c.next(), Path: s.path(id)}
@@ -356,33 +382,33 @@ func (c Change) buildsOn(revision int) bool {
 	return revision == c.Revision || c.Overtakes && revision == c.Revision+1
 }
 
-// base returns the messages that a change builds on. The error is a Problem.
-func (s *Store) base(id string, c Change) ([]Message, error) {
+// base returns the conversation that a change builds on. The error is a Problem.
+func (s *Store) base(id string, c Change) (Chat, error) {
 	before, err := s.read(id)
 	switch {
 	case c.Revision == 0 && err == nil && !c.Overtakes:
-		return nil, changed(id, "it already exists")
+		return Chat{}, changed(id, "it already exists")
 	case c.Revision == 0 && problem.From(err).Code == problem.NotFound:
-		return nil, s.checkCount()
+		return Chat{}, s.checkCount()
 	case err != nil:
 		if problem.From(err).Code == problem.NotFound {
-			return nil, changed(id, "it was deleted")
+			return Chat{}, changed(id, "it was deleted")
 		}
-		return nil, err
+		return Chat{}, err
 	case before.Summary.Damage != "":
-		return nil, changed(id, "its file is not overwritten: "+before.Summary.Damage)
+		return Chat{}, changed(id, "its file is not overwritten: "+before.Summary.Damage)
 	case !c.buildsOn(before.Summary.Revision):
-		return nil, changed(id, fmt.Sprintf("it has revision %d, expected %d",
+		return Chat{}, changed(id, fmt.Sprintf("it has revision %d, expected %d",
 			before.Summary.Revision, c.Revision))
 	case c.From > len(before.Messages):
-		return nil, changed(id, fmt.Sprintf("it has %d messages, but the change keeps %d",
+		return Chat{}, changed(id, fmt.Sprintf("it has %d messages, but the change keeps %d",
 			len(before.Messages), c.From))
 	case c.From+len(c.Messages) > maxMessages:
-		return nil, problem.New(problem.TooLarge,
+		return Chat{}, problem.New(problem.TooLarge,
 			"This conversation has too many messages to save",
 			fmt.Sprintf("the limit is %d", maxMessages), "Start a new chat.")
 	}
-	return before.Messages, nil
+	return before, nil
 }
 
 // checkCount returns a Problem if there are too many conversations to add one.
@@ -485,6 +511,13 @@ func (m *Message) fault() string {
 		return fmt.Sprintf("end is %.40q, expected one of %q", m.End, ends)
 	case m.ID == "":
 		return "it has no id"
+	}
+	for _, version := range m.Others {
+		for i := range version {
+			if fault := version[i].fault(); fault != "" {
+				return "another version: " + fault
+			}
+		}
 	}
 	return ""
 }

@@ -90,7 +90,7 @@ func TestRandomOperations(t *testing.T) {
 				UpdatedAtUnixMs: int64(step + 1), From: from, Messages: added}
 			after := mustWrite(t, s, id, c)
 			messages := append(append([]Message{}, have.Messages[:from]...), added...)
-			model[id] = Chat{after, messages}
+			model[id] = Chat{Summary: after, Messages: messages}
 			if after.Title != c.Title || after.Messages != len(messages) ||
 				after.Revision != c.Revision+1 {
 				t.Fatalf("step %d: %+v", step, after)
@@ -161,8 +161,8 @@ func TestCrashBetweenWriteAndRename(t *testing.T) {
 // A damaged file is listed with a description of the damage, read as far as possible, and never
 // overwritten.
 func TestDamagedFiles(t *testing.T) {
-	whole := encode(Chat{Summary{ID: "a", Title: "T", UpdatedAtUnixMs: 5, Revision: 2},
-		[]Message{question("1", "one"), answer("2", "two"), question("3", "three")}})
+	whole := encode(Chat{Summary: Summary{ID: "a", Title: "T", UpdatedAtUnixMs: 5, Revision: 2},
+		Messages: []Message{question("1", "one"), answer("2", "two"), question("3", "three")}})
 	lines := bytes.SplitAfter(whole, []byte("\n"))
 	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 	garbled := func(l []byte) []byte { return append(bytes.Repeat([]byte("x"), len(l)-1), '\n') }
@@ -328,7 +328,7 @@ func TestOvertakes(t *testing.T) {
 // Files with other names, symbolic links and folders are not listed, read or removed.
 func TestOtherFiles(t *testing.T) {
 	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "secret.json")
-	if err := os.WriteFile(elsewhere, encode(Chat{Summary{ID: "link", Revision: 1}, nil}),
+	if err := os.WriteFile(elsewhere, encode(Chat{Summary: Summary{ID: "link", Revision: 1}}),
 		0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -611,8 +611,8 @@ func TestVersion(t *testing.T) {
 
 // FuzzParse: a parsed conversation stays the same when it is written and parsed again.
 func FuzzParse(f *testing.F) {
-	whole := encode(Chat{Summary{ID: "a", Title: "T", UpdatedAtUnixMs: 5, Revision: 2},
-		[]Message{question("1", "one"), answer("2", "two")}})
+	whole := encode(Chat{Summary: Summary{ID: "a", Title: "T", UpdatedAtUnixMs: 5, Revision: 2},
+		Messages: []Message{question("1", "one"), answer("2", "two")}})
 	f.Add(whole)
 	f.Add(whole[:len(whole)-3])
 	f.Add([]byte("{}\n[]\n\x00"))

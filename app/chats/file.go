@@ -1,8 +1,8 @@
 package chats
 
-// The file of a conversation: lines of JSON, first the header, then one for each message. If a line
-// is damaged, the others can still be read. The header has the length of the rest, so that a
-// truncated file is detected without reading it.
+// The file of a conversation: lines of JSON, first the header, then its setup if it has one, then
+// one for each message. If a line is damaged, the others can still be read. The header has the
+// length of the rest, so that a truncated file is detected without reading it.
 
 import (
 	"bytes"
@@ -32,8 +32,16 @@ type header struct {
 	BodyBytes       int64  `json:"bodyBytes"` // of the lines after it
 }
 
+// setupLine is the line of a conversation's setup. No message has this field.
+type setupLine struct {
+	Setup *Setup `json:"setup"`
+}
+
 func encode(c Chat) []byte {
 	var body bytes.Buffer
+	if c.Setup != nil {
+		body.Write(line(setupLine{c.Setup}))
+	}
 	for _, m := range c.Messages {
 		body.Write(line(m))
 	}
@@ -63,6 +71,13 @@ func parse(data []byte, id string) Chat {
 		var m Message
 		if len(bytes.TrimSpace(l)) == 0 {
 			continue
+		}
+		if bytes.HasPrefix(l, []byte(`{"setup":`)) && c.Setup == nil {
+			var s setupLine
+			if json.Unmarshal(l, &s) == nil && s.Setup != nil {
+				c.Setup = s.Setup
+				continue
+			}
 		}
 		if err := json.Unmarshal(l, &m); err != nil || m.fault() != "" ||
 			len(c.Messages) == maxMessages {

@@ -81,8 +81,8 @@ func TestNothingInPlainText(t *testing.T) {
 func TestLocked(t *testing.T) {
 	dir := t.TempDir()
 	mustWrite(t, openStore(dir), "a", secretChat(0))
-	plain := encode(Chat{Summary{ID: "b", Revision: 1, Messages: 1},
-		[]Message{question("1", "x")}})
+	plain := encode(Chat{Summary: Summary{ID: "b", Revision: 1, Messages: 1},
+		Messages: []Message{question("1", "x")}})
 	restore(t, dir, map[string][]byte{"b.json": plain, "c.salt": make([]byte, 32),
 		"c.chat": []byte("x")})
 	before := folder(t, dir)
@@ -251,7 +251,7 @@ func TestInterruptedDeletion(t *testing.T) {
 		s := openStore(dir)
 		mustWrite(t, s, "a", secretChat(0))
 		restore(t, dir, map[string][]byte{"a.salt": make([]byte, seal.KeyBytes),
-			"a.json": encode(Chat{Summary{ID: "a", Revision: 1}, nil})})
+			"a.json": encode(Chat{Summary: Summary{ID: "a", Revision: 1}})})
 		for _, name := range gone {
 			if err := os.Remove(filepath.Join(dir, name)); err != nil {
 				t.Fatal(err)
@@ -378,7 +378,7 @@ func TestKill(t *testing.T) {
 	for i := range 5 {
 		id := fmt.Sprintf("c-%d", i)
 		restore(t, dir, map[string][]byte{id + plainSuffix: encode(Chat{
-			Summary{ID: id, Title: secretWords, Revision: 1}, nil})})
+			Summary: Summary{ID: id, Title: secretWords, Revision: 1}})})
 	}
 	for round := range rounds {
 		before := map[string]int{}

@@ -122,7 +122,9 @@ func modules(root string) ([]part, error) {
 	return parts, nil
 }
 
-// npmPackages returns the packages in the lock file that are not marked "dev".
+// npmPackages returns the packages in the lock file that are not marked "dev" or "optional". The
+// optional ones are native code for Node, which no bundle contains: vite.config.ts bundles only
+// what a browser can run.
 func npmPackages(root string) ([]part, error) {
 	data, err := os.ReadFile(filepath.Join(root, "frontend", "package-lock.json"))
 	if err != nil {
@@ -131,7 +133,7 @@ func npmPackages(root string) ([]part, error) {
 	var lock struct {
 		Packages map[string]struct {
 			Version, License, Integrity string
-			Dev                         bool
+			Dev, Optional               bool
 		}
 	}
 	if err := json.Unmarshal(data, &lock); err != nil {
@@ -139,7 +141,7 @@ func npmPackages(root string) ([]part, error) {
 	}
 	var parts []part
 	for _, path := range slices.Sorted(maps.Keys(lock.Packages)) {
-		if entry := lock.Packages[path]; path != "" && !entry.Dev {
+		if entry := lock.Packages[path]; path != "" && !entry.Dev && !entry.Optional {
 			name := path[strings.LastIndex(path, "node_modules/")+len("node_modules/"):]
 			parts = append(parts, part{name, entry.Version, filepath.Join(root, "frontend", path),
 				entry.License, entry.Integrity})

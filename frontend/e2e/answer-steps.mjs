@@ -46,7 +46,7 @@ export const answerSteps = [
       assert.match(await reasoning.locator('summary').innerText(), /Thought, ~?\d+ tokens?, /);
       await reasoning.locator('summary').click();
       assert.ok((await reasoning.locator('.text').innerText()).length > 0);
-      assert.match(await answer.locator('.markdown').innerText(), /\b39\b/);
+      assert.match(await answer.locator('.markdown').last().innerText(), /\b39\b/);
       await shot('chat-light');
       await setThinking(page, false);
     },
@@ -59,7 +59,7 @@ export const answerSteps = [
       const said = (await answer.locator('.markdown').innerText()).trim();
       await answer.getByRole('button', { name: 'Copy: answer' }).click();
       await until('the answer is on the clipboard', async () => (await copied()).trim() === said);
-      await answer.getByRole('button', { name: 'Retry' }).click();
+      await answer.getByRole('button', { name: 'Retry', exact: true }).click();
       const again = page.getByTestId('answer').first();
       await finished(again);
       assert.equal(await page.getByTestId('answer').count(), 1, 'later messages are removed');

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ended } from './helpers.mjs';
 import { look } from './transfers.mjs';
 
 const list = (page) => page.getByRole('list', { name: 'Conversations' });
@@ -12,11 +13,6 @@ async function ask(page, question) {
   await page.getByRole('button', { name: 'New chat' }).click();
   await page.getByRole('textbox', { name: 'Message' }).fill(question);
   await page.keyboard.press('Control+Enter');
-}
-
-async function ended(page) {
-  await page.getByTestId('answer').first().waitFor();
-  await page.getByTestId('stop').waitFor({ state: 'detached', timeout: 60_000 });
 }
 
 export const chatSteps = [

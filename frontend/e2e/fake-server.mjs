@@ -18,8 +18,10 @@ const dist = path('../dist/');
 const types = {
   '.html': 'text/html',
   '.js': 'text/javascript',
+  '.mjs': 'text/javascript',
   '.css': 'text/css',
   '.svg': 'image/svg+xml',
+  '.woff2': 'font/woff2',
 };
 // The Content Security Policy that app/control sends with the pages.
 const policy =

@@ -67,3 +67,9 @@ export async function setThinking(page, on) {
   const toggle = page.getByRole('switch', { name: /Thinking/ });
   if ((await toggle.getAttribute('aria-checked')) !== String(on)) await toggle.click();
 }
+
+/** Resolves when the open chat's answer has ended. */
+export async function ended(page) {
+  await page.getByTestId('answer').first().waitFor();
+  await page.getByTestId('stop').waitFor({ state: 'detached', timeout: 60_000 });
+}

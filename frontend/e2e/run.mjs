@@ -49,6 +49,7 @@ try {
     context,
     server,
     shot: (name) => page.screenshot({ path: `${out}/${name}.png`, animations: 'disabled' }),
+    report: (line) => console.log(`      ${line}`),
     copied: () => page.evaluate(() => navigator.clipboard.readText()),
   };
 

@@ -11,16 +11,18 @@ import { engineSteps, openingSteps, overviewSteps } from './overview-steps.mjs';
 import { settingsSteps, storedSteps } from './settings-steps.mjs';
 import { sheetSteps } from './sheet-steps.mjs';
 import { transferSteps } from './transfers.mjs';
+import { threadSteps } from './thread-steps.mjs';
 import { similaritySteps, trySteps } from './try-steps.mjs';
 import { welcomeSteps } from './welcome.mjs';
 import { windowSteps } from './window-steps.mjs';
 
-export const steps = [
+const all = [
   ...openingSteps,
   ...welcomeSteps,
   ...overviewSteps,
   ...answerSteps,
   ...chatSteps,
+  ...threadSteps,
   ...engineSteps,
   ...cacheSteps,
   ...trySteps,
@@ -33,3 +35,20 @@ export const steps = [
   ...similaritySteps,
   ...windowSteps,
 ];
+
+/** With ONLY=REGEXP: the steps whose names match, after the welcome was closed. */
+const { ONLY } = process.env;
+export const steps = ONLY
+  ? [
+      [
+        'the welcome is closed',
+        async ({ page, server }) => {
+          await page.goto(server.url);
+          await page.getByRole('dialog').waitFor();
+          await page.keyboard.press('Escape');
+          await page.getByTestId('state').waitFor();
+        },
+      ],
+      ...all.filter(([name]) => new RegExp(ONLY).test(name)),
+    ]
+  : all;

@@ -41,7 +41,7 @@ const rules: Rule[] = [
   [
     /./,
     /\{@html/,
-    /^\.\/components\/chat\/Message\.svelte$/,
+    /^\.\/components\/chat\/Markdown\.svelte$/,
     'HTML enters the page in one place, sanitized by lib/markdown.ts',
   ],
   [

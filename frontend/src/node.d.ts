@@ -11,3 +11,5 @@ declare module 'node:child_process' {
 declare module 'node:fs' {
   export function readFileSync(path: string, encoding: 'utf8'): string;
 }
+
+declare const process: { env: Record<string, string | undefined> };

@@ -16,6 +16,7 @@ const sources = Object.entries(
 const exempt: Record<string, string> = {
   './components/shared/tip.ts': 'CSS',
   './lib/appearance.ts': 'CSS',
+  './lib/attachments.ts': 'what a model reads',
   './lib/markdown.ts': 'HTML',
   './lib/size.ts': 'what a person may type',
   './lib/snippets.ts': 'code for other programs',
@@ -23,7 +24,7 @@ const exempt: Record<string, string> = {
 };
 
 /** Single capitalized words that are names of keys, drag types and schemas. */
-const names = new Set(['Backspace', 'Delete', 'Enter', 'Escape', 'Files', 'Job']);
+const names = new Set('Backspace Delete End Enter Escape Files Home Job Tab'.split(' '));
 
 /** Attributes that a browser shows or a screen reader says. */
 const spoken = /^(aria-(description|label|valuetext)|alt|label|placeholder|title)$/;

@@ -75,6 +75,11 @@ export function onFileDrop(take: (paths: string[]) => void): (() => void) | null
   return () => host.OnFileDropOff?.();
 }
 
+/** Whether the window itself takes dropped files, and says so (DropTarget). */
+export function takesDrops(): boolean {
+  return runtime()?.OnFileDrop !== undefined;
+}
+
 /** Whether the system's dialog for a folder can be shown. */
 export function canChooseFolder(): boolean {
   return program()?.main?.Dialogs?.ChooseFolder !== undefined;

@@ -3,9 +3,23 @@ import type { Text } from './text';
 
 export const chat = {
   title: 'Chat',
-  suggestions: ['What is a KV cache?', 'What is 76 - 27?', 'Tell me a story about Ada and a fox.'],
+  /** What the demo model can answer. */
+  demoSuggestions: [
+    'What is a KV cache?',
+    'What is 76 - 27?',
+    'Tell me a story about Ada and a fox.',
+  ],
+  suggestions: [
+    'Explain how a heat pump works.',
+    'Write a Python script that renames photos by date.',
+    'Draft a friendly reminder of an unpaid invoice.',
+  ],
+  toEnd: 'Scroll to the end',
+  /** While files are dragged over the page. */
+  dropToAttach: 'Drop to attach to your question',
   conversations: 'Conversations',
   conversation: 'Conversation',
+  messages: 'Messages',
   closeList: 'Close the list',
   loading: 'Loading the conversation',
   ask: (name: Text) => `Ask ${name}`,
@@ -31,7 +45,11 @@ const exampleTools =
 
 export const answerSettings = {
   title: 'Answer settings',
+  thisChat: 'This chat',
+  sampling: 'Sampling',
   help: 'Applies to this window’s chats from the next question. Empty: the model’s defaults.',
+  presetHelp: (name: Text) =>
+    `Applies to this chat, which uses the preset “${name}”. Empty: the model’s defaults.`,
   modelDefault: 'Model default',
   tools: 'Tools',
   exampleTools,
@@ -62,8 +80,96 @@ export const answerStats = {
   firstTokenHelp: 'From sending to the first token; measured on this page.',
 };
 
+/** A file that cannot be attached: what, why, and what to do. */
+export const attachments = {
+  tooLarge: (name: Text) => `${name} is too large to attach`,
+  tooLargeWhy: 'The limit is 50 MB',
+  tooLongWhy: 'Its text has more than a million characters, which no context holds',
+  tooLongFix: 'Attach the part that you ask about.',
+  empty: (name: Text) => `${name} has no text`,
+  emptyPdfWhy: 'Its pages are pictures, as in a scan',
+  emptyWhy: 'The file is empty',
+  emptyFix: 'Attach another file, or paste its text.',
+  unreadable: (name: Text) => `${name} cannot be attached`,
+  lockedWhy: 'The PDF is protected by a password',
+  damagedWhy: (cause: Text) => `The PDF cannot be read: ${cause}`,
+  notTextWhy: 'It is neither a text nor a PDF',
+  notTextFix: 'Attach a text, source code or a PDF.',
+  pages: (pages: Text) => `${pages} pages`,
+  page: '1 page',
+  list: 'Attachments',
+  remove: (name: Text) => `Remove: ${name}`,
+  reading: (name: Text) => `Reading ${name}`,
+};
+
+export const chatHeader = {
+  model: 'Model',
+  noModel: 'No model',
+  loads: 'Loads with the next question',
+  loaded: 'Loaded',
+  notLoaded: 'On this computer',
+  systemPrompt: 'System prompt',
+  preset: (name: Text) => `Preset: ${name}`,
+  setupHelp: 'System prompt, presets and sampling of this chat.',
+  more: 'More',
+  find: 'Find in this chat',
+  markdown: 'Export as Markdown…',
+  json: 'Export as JSON…',
+  exportFailed: 'The chat could not be exported.',
+  exportFix: 'Choose another folder.',
+};
+
+export const setupFields = {
+  preset: 'Preset',
+  none: 'None',
+  systemPrompt: 'System prompt',
+  placeholder: 'You are a helpful assistant.',
+  promptHelp: 'Sent before the first message. A change makes the next answer read the chat again.',
+  save: 'Save as Preset…',
+  name: 'Name of the preset',
+  saveName: 'Save',
+  cancel: 'Cancel',
+  remove: 'Delete Preset',
+};
+
+export const findBar = {
+  label: 'Find in this chat',
+  placeholder: 'Find',
+  next: 'Next match',
+  previous: 'Previous match',
+  close: 'Close',
+  none: 'No matches',
+  place: (place: Text, all: Text) => `${place} of ${all}`,
+};
+
+export const contextRing = {
+  label: 'Context used',
+  used: (share: Text) => `${share} of context`,
+  help: (used: Text, all: Text) =>
+    `This chat takes ${used} of ${all} tokens of the model’s context: the system prompt, all ` +
+    'messages and the question in the field. A tilde marks an estimate.',
+  soon: (used: Text, all: Text) =>
+    `This chat takes ${used} of the context’s ${all} tokens. Start a new chat soon, or branch ` +
+    'from an earlier answer.',
+  full: (used: Text, all: Text) =>
+    `This question does not fit: ${used} tokens, and the context has ${all}. Shorten it, start ` +
+    'a new chat, or branch from an earlier answer.',
+};
+
+/** The Markdown file of a chat. */
+export const exported = {
+  untitled: 'Chat',
+  systemPrompt: 'System prompt',
+  question: 'You',
+  answer: (model: Text) => (model ? `Answer (${model})` : 'Answer'),
+  attachment: (name: Text) => `Attachment: ${name}`,
+  call: (name: Text) => `Calls ${name}`,
+};
+
 export const composer = {
   placeholder: 'Ask something',
+  attach: 'Attach files',
+  attachHelp: 'Attach texts and PDFs. You can also drop or paste them.',
   message: 'Message',
   thinkingOn: 'Thinking on',
   thinkingOff: 'Thinking off',
@@ -74,7 +180,7 @@ export const composer = {
   answerSettingsChanged: 'Answer settings, changed',
   answerSettingsHelp: 'Sampling and tools for this window’s chats.',
   escStops: 'Esc to stop',
-  keySends: (key: Text) => `${key} to send`,
+  keySends: '↩ to send, ⇧↩ for a new line',
   stop: 'Stop',
   send: 'Send',
 };
@@ -108,14 +214,24 @@ export const message = {
   copy: 'Copy',
   copied: 'Copied',
   notCopied: 'Not copied',
+  table: 'Table',
+  done: 'Done',
+  notDone: 'Not done',
   yourQuestion: 'Your question',
   edit: 'Edit',
   editLabel: 'Edit this question',
   draft: 'Edit your question',
-  laterRemoved: 'Later messages will be removed.',
+  versionKept: 'The earlier version is kept.',
+  showAll: 'Show all',
+  showLess: 'Show less',
   cancel: 'Cancel',
   askAgain: 'Ask again',
   retry: 'Retry',
+  retryWith: 'Retry with another model',
+  versions: 'Versions',
+  version: (version: Text, all: Text) => `${version} of ${all}`,
+  previousVersion: 'Previous version',
+  nextVersion: 'Next version',
   stopped: 'Stopped.',
   tokenLimit: 'Stopped at the token limit.',
   answer: 'answer',

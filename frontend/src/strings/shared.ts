@@ -3,6 +3,7 @@ import type { Text } from './text';
 
 export const app = {
   dropToImport: 'Drop a model folder to import it',
+  dropOnChat: 'Drop files to attach them, or a model to import it',
 };
 
 export const sidebar = {

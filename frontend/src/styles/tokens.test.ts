@@ -49,6 +49,10 @@ const texts: [string, string[]][] = [
   ['on-button', ['button']],
   ['amber', ['bg', 'surface', 'amber-soft']],
   ['red', ['surface', 'red-soft']],
+  ...['keyword', 'string', 'number', 'title'].map((part): [string, string[]] => [
+    `code-${part}`,
+    ['surface'],
+  ]),
 ];
 const marks = [
   'accent',

@@ -13,11 +13,16 @@ export type ChatSummary = schema.ChatsSummary;
 export interface StoredChat {
   summary: ChatSummary;
   messages: unknown[];
+  setup?: unknown;
 }
 
 /** Replaces a conversation's messages from index `from` on. */
-export interface ChatChange extends Required<Omit<schema.ChatsChange, 'messages' | 'overtakes'>> {
+export interface ChatChange extends Required<
+  Omit<schema.ChatsChange, 'messages' | 'overtakes' | 'setup'>
+> {
   messages: readonly unknown[];
+  /** Left out: it stays as it is. */
+  setup?: schema.ChatsSetup;
   /**
    * Set when an earlier write of this page with the same revision is still running. It may arrive
    * before or after this write, which contains all of its messages.

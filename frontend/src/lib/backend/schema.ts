@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 2f31a48b7b87291dfe39a1ab763afe1a822d2ef22b97a4a1b5a0be55e7d8661a
+// SHA-256 of openapi.json: daeeaa03c14b626a9d7af23e0f3780c13494ba6e78523b6bfe46d3b9b9ccf49b
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -146,6 +146,12 @@ export interface ChatList {
   chats: ChatsSummary[];
 }
 
+export interface ChatsAttachment {
+  name: string;
+  pages?: number;
+  text: string;
+}
+
 export interface ChatsCall {
   arguments: string;
   name: string;
@@ -156,12 +162,14 @@ export interface ChatsChange {
   messages?: ChatsMessage[];
   overtakes?: boolean;
   revision?: number;
+  setup?: ChatsSetup;
   title?: string;
   updatedAt?: number;
 }
 
 export interface ChatsChat {
   messages: ChatsMessage[];
+  setup?: ChatsSetup;
   summary: ChatsSummary;
 }
 
@@ -188,17 +196,27 @@ export interface ChatsFigures {
 }
 
 export interface ChatsMessage {
+  attachments?: ChatsAttachment[];
   calls?: ChatsCall[];
   content: string;
   end?: string;
   error?: ChatsFault;
   id: string;
   model?: string;
+  others?: ChatsMessage[][];
   reasoning?: string;
   reasoningSeconds?: number;
   reasoningTokens?: number;
   role: string;
   stats?: ChatsFigures;
+  version?: number;
+}
+
+export interface ChatsSetup {
+  model?: string;
+  preset?: string;
+  prompt?: string;
+  sampling?: Record<string, number>;
 }
 
 export interface ChatsSummary {
@@ -794,6 +812,7 @@ export interface Schemas {
   CacheSettings: CacheSettings;
   CacheStats: CacheStats;
   ChatList: ChatList;
+  ChatsAttachment: ChatsAttachment;
   ChatsCall: ChatsCall;
   ChatsChange: ChatsChange;
   ChatsChat: ChatsChat;
@@ -801,6 +820,7 @@ export interface Schemas {
   ChatsFault: ChatsFault;
   ChatsFigures: ChatsFigures;
   ChatsMessage: ChatsMessage;
+  ChatsSetup: ChatsSetup;
   ChatsSummary: ChatsSummary;
   DeleteStored: DeleteStored;
   DownloadRequest: DownloadRequest;
@@ -875,7 +895,8 @@ export const nested: Record<string, Record<string, string>> = {
   CacheList: { conversations: '[]CacheConversation', stats: 'CacheStats' },
   CacheSettings: { needsRestart: '[]', readOnly: '[]' },
   ChatList: { chats: '[]ChatsSummary' },
-  ChatsChat: { messages: '[]ChatsMessage', summary: 'ChatsSummary' },
+  ChatsChange: { setup: 'ChatsSetup' },
+  ChatsChat: { messages: '[]ChatsMessage', setup: 'ChatsSetup', summary: 'ChatsSummary' },
   ChatsMessage: { error: 'ChatsFault', stats: 'ChatsFigures' },
   DraftModels: { models: '[]' },
   ErrorBody: { error: 'HostError' },

@@ -5,10 +5,22 @@
 // `flushMs`, and less often as it grows, because each write renders the whole message.
 import { asHeadroomError, type Backend } from '../backend/backend';
 import type { ChatMessage } from '../backend/types';
+import { withAttachments } from '../attachments';
+import { presetsFrom, withPreset, type Preset } from '../presets';
 import { samplingFrom, type Sampling } from '../sampling';
 import { Answer } from './answer';
-import { newMessage, titleOf, type Conversation, type Message, type Run } from './conversations';
+import {
+  newMessage,
+  newSetup,
+  titleOf,
+  type Attachment,
+  type Conversation,
+  type Message,
+  type Run,
+  type Setup,
+} from './conversations';
 import { Conversations } from './conversations.svelte';
+import { beginVersion, showVersion } from './versions';
 
 const flushMs = 40;
 const flushMsPerChar = 1 / 400;
@@ -17,13 +29,17 @@ const leavingMs = 3000;
 const thinkingKey = 'headroom.thinking';
 const samplingKey = 'headroom.sampling';
 const toolsKey = 'headroom.tools';
+const presetsKey = 'headroom.presets';
 
 export class ChatStore {
   readonly conversations: Conversations;
   /** Ask the model to reason before it answers. */
   thinking = $state(false);
-  /** Sampling values for this window's questions. A missing value means the model's setting. */
-  sampling = $state.raw<Sampling>({});
+  /** Sampling values of chats without their own. A missing value means the model's setting. */
+  #sampling = $state.raw<Sampling>({});
+  presets = $state.raw<Preset[]>([]);
+  /** The setup of a new conversation. It joins the first message. */
+  #nextSetup = $state.raw<Setup>(newSetup());
   /** The functions that the model may call. Calls are shown, never executed. */
   tools = $state.raw<unknown[]>([]);
   /** The next new conversation is private. */
@@ -46,7 +62,8 @@ export class ChatStore {
       if (this.conversations.losesPrivate) event.preventDefault(); // the browser asks
     });
     this.thinking = storage.getItem(thinkingKey) === 'true';
-    this.sampling = samplingFrom(readJson(storage.getItem(samplingKey)));
+    this.#sampling = samplingFrom(readJson(storage.getItem(samplingKey)));
+    this.presets = presetsFrom(readJson(storage.getItem(presetsKey)));
     const tools = readJson(storage.getItem(toolsKey));
     if (Array.isArray(tools)) this.tools = tools;
   }
@@ -69,9 +86,56 @@ export class ChatStore {
     this.#remember(thinkingKey, String(on));
   }
 
+  /** What the thread shown is answered with, the empty one included. */
+  get setup(): Setup {
+    return this.open?.setup ?? this.#nextSetup;
+  }
+
+  /** The sampling values of the thread shown. */
+  get sampling(): Sampling {
+    return this.setup.sampling ?? this.#sampling;
+  }
+
+  /** Changes the sampling of chats without their own, or that of a preset's chat. */
   setSampling(sampling: Sampling): void {
-    this.sampling = sampling;
+    if (this.setup.sampling) return this.changeSetup({ sampling });
+    this.#sampling = sampling;
     this.#remember(samplingKey, JSON.stringify(sampling));
+  }
+
+  changeSetup(change: Partial<Setup>): void {
+    const setup = { ...this.setup, ...change };
+    const conversation = this.open;
+    if (!conversation) this.#nextSetup = setup;
+    else if (conversation.loaded) {
+      conversation.setup = setup;
+      this.conversations.changed(conversation, conversation.messages.length);
+    }
+  }
+
+  /** An empty name: no preset, no system prompt. */
+  usePreset(name: string): void {
+    const preset = this.presets.find((one) => one.name === name);
+    if (preset)
+      this.changeSetup({ preset: name, prompt: preset.prompt, sampling: preset.sampling });
+    else this.changeSetup({ preset: '', prompt: '', sampling: null });
+  }
+
+  /** Saves the setup of the thread shown, which uses that preset from then on. */
+  savePreset(name: string): void {
+    const { prompt } = this.setup;
+    this.#setPresets(withPreset(this.presets, { name, prompt, sampling: this.sampling }));
+    this.usePreset(name);
+  }
+
+  removePreset(name: string): void {
+    this.#setPresets(this.presets.filter((one) => one.name !== name));
+    if (this.setup.preset === name) this.changeSetup({ preset: '' });
+  }
+
+  #setPresets(presets: Preset[]): void {
+    this.presets = presets;
+    this.#write(presetsKey, JSON.stringify(presets));
   }
 
   setTools(tools: unknown[]): void {
@@ -80,7 +144,10 @@ export class ChatStore {
   }
 
   #remember(key: string, text: string): void {
-    if (this.private) return; // it lasts until the page closes
+    if (!this.private) this.#write(key, text); // it lasts until the page closes
+  }
+
+  #write(key: string, text: string): void {
     try {
       this.#storage.setItem(key, text);
     } catch {
@@ -91,30 +158,36 @@ export class ChatStore {
   /** Shows an empty thread; it joins the list with its first message. */
   startNew(isPrivate = false): void {
     this.#nextIsPrivate = isPrivate;
+    this.#nextSetup = { ...newSetup(), model: this.setup.model };
     this.conversations.show('');
   }
 
   /** Resolves when the answer has ended, however it ended. */
-  async send(text: string, model: string): Promise<void> {
-    if (text.trim() === '' || this.run) return;
-    const conversation = this.open ?? this.conversations.begin(Date.now(), this.private);
+  async send(text: string, model: string, attachments: Attachment[] = []): Promise<void> {
+    if ((text.trim() === '' && attachments.length === 0) || this.run) return;
+    const conversation = this.open ?? this.#begin(this.private, this.#nextSetup);
     if (!conversation.loaded) return;
-    conversation.title ||= titleOf(text);
-    conversation.messages.push(newMessage('user', text));
+    conversation.title ||= titleOf(text) || titleOf(attachments[0]?.name ?? '');
+    conversation.messages.push({ ...newMessage('user', text), attachments });
     await this.#answer(conversation, model, conversation.messages.length - 1);
   }
 
-  /** Removes the answer and all later messages, and asks again. */
+  #begin(isPrivate: boolean, setup: Setup): Conversation {
+    const conversation = this.conversations.begin(Date.now(), isPrivate, setup);
+    this.#nextSetup = { ...newSetup(), model: setup.model };
+    return conversation;
+  }
+
+  /** Asks again. The answer and all later messages become another version. */
   async retry(messageId: string, model: string): Promise<void> {
     const conversation = this.open;
     if (!conversation || this.run) return;
     const at = conversation.messages.findIndex((message) => message.id === messageId);
     if (at < 1) return;
-    conversation.messages.splice(at);
     await this.#answer(conversation, model, at);
   }
 
-  /** Replaces a question and removes all later messages. */
+  /** Asks another question. The one before and all later messages become another version. */
   async edit(messageId: string, text: string, model: string): Promise<void> {
     const conversation = this.open;
     if (!conversation || this.run || text.trim() === '') return;
@@ -122,10 +195,20 @@ export class ChatStore {
       (message) => message.id === messageId && message.role === 'user',
     );
     if (at < 0) return;
-    conversation.messages.splice(at);
+    const { attachments } = conversation.messages[at]!;
     if (at === 0) conversation.title = titleOf(text);
-    conversation.messages.push(newMessage('user', text));
+    beginVersion(conversation.messages, at, { ...newMessage('user', text), attachments });
     await this.#answer(conversation, model, at);
+  }
+
+  /** Shows another version from a message on. */
+  showVersion(messageId: string, version: number): void {
+    const conversation = this.open;
+    const at = conversation?.messages.findIndex((message) => message.id === messageId) ?? -1;
+    if (!conversation || this.run || at < 0) return;
+    if (version < 0 || version > conversation.messages[at]!.others.length) return;
+    showVersion(conversation.messages, at, version);
+    this.conversations.changed(conversation, at);
   }
 
   /** Continues from a message in a new conversation; this one stays unchanged. */
@@ -134,7 +217,7 @@ export class ChatStore {
     const at = from?.messages.findIndex((message) => message.id === messageId) ?? -1;
     if (!from || at < 0) return;
     const messages = $state.snapshot(from.messages.slice(0, at + 1));
-    const conversation = this.conversations.begin(Date.now(), from.private);
+    const conversation = this.#begin(from.private, $state.snapshot(from.setup));
     conversation.title = `${from.title} (branch)`;
     conversation.messages.push(...messages);
     this.conversations.changed(conversation, 0);
@@ -144,20 +227,25 @@ export class ChatStore {
     this.run?.abort.abort();
   }
 
-  /** from: the first message that is new. */
+  /**
+   * from: the first message that is new. An answer that is there already becomes another version.
+   */
   async #answer(conversation: Conversation, model: string, from: number): Promise<void> {
+    const { messages } = conversation;
+    const at = messages[from]!.role === 'assistant' ? from : messages.length;
     const request = {
       model,
-      messages: history(conversation.messages),
+      messages: history(messages.slice(0, at), conversation.setup.prompt),
       thinking: this.thinking,
       sampling: this.sampling,
       tools: this.tools,
       ...(conversation.private && { private: true }),
     };
-    conversation.messages.push(newMessage('assistant', '', model));
-    const message = conversation.messages.at(-1)!;
+    const empty = newMessage('assistant', '', model);
+    if (at === messages.length) messages.push(empty);
+    else beginVersion(messages, at, empty);
+    const message = messages.at(-1)!;
     const answer = new Answer(performance.now());
-    const at = conversation.messages.length - 1;
     const abort = new AbortController();
     conversation.run = { phase: 'waiting', prefill: null, abort };
     this.conversations.asked(conversation, from, Date.now());
@@ -208,10 +296,15 @@ function copyInto(message: Message, answer: Answer): void {
  * The messages sent to the model. Reasoning is left out, and so are answers that failed before
  * their first word.
  */
-function history(messages: readonly Message[]): ChatMessage[] {
-  return messages
+function history(messages: readonly Message[], prompt: string): ChatMessage[] {
+  const system: ChatMessage[] = prompt.trim() ? [{ role: 'system', content: prompt }] : [];
+  const said = messages
     .filter((message) => message.role === 'user' || message.content !== '')
-    .map(({ role, content }) => ({ role, content }));
+    .map(({ role, content, attachments }) => ({
+      role,
+      content: withAttachments(content, attachments),
+    }));
+  return [...system, ...said];
 }
 
 function readJson(text: string | null): unknown {

@@ -19,8 +19,11 @@ import {
   messagesFrom,
   newConversation,
   newId,
+  newSetup,
+  setupFrom,
   validId,
   type Conversation,
+  type Setup,
 } from './conversations';
 import { chat as t } from '../../strings/chat';
 
@@ -98,8 +101,8 @@ export class Conversations {
    * Adds an empty conversation to the list. Its file is written with the first change, unless it is
    * private.
    */
-  begin(now: number, isPrivate = false): Conversation {
-    this.all.unshift(newConversation(now, isPrivate));
+  begin(now: number, isPrivate = false, setup = newSetup()): Conversation {
+    this.all.unshift({ ...newConversation(now, isPrivate), setup });
     const conversation = this.all[0]!;
     this.show(conversation.id);
     return conversation;
@@ -149,7 +152,11 @@ export class Conversations {
         summary.revision !== one.revision &&
         before.get(one.id) === one.revision
       ) {
-        Object.assign(one, { ...conversationFrom(summary), messages: one.messages });
+        Object.assign(one, {
+          ...conversationFrom(summary),
+          messages: one.messages,
+          setup: one.setup,
+        });
       }
     }
     const left = [...here.values()].filter(
@@ -177,11 +184,12 @@ export class Conversations {
   /** Loads the messages of a conversation. An error is shown. */
   async read(conversation: Conversation): Promise<void> {
     try {
-      const { summary, messages } = await this.#disk.read(conversation.id);
+      const { summary, messages, setup } = await this.#disk.read(conversation.id);
       if (this.#busy(conversation)) return;
       Object.assign(conversation, {
         ...conversationFrom(summary),
         messages: messagesFrom(messages),
+        setup: setupFrom(setup),
         loaded: true,
       });
     } catch (cause) {
@@ -285,13 +293,14 @@ export class Conversations {
     revision: number,
     overtakes = false,
   ): Promise<ChatSummary> {
-    const { id, title, updatedAt, messages } = conversation;
+    const { id, title, updatedAt, messages, setup, loaded } = conversation;
     return this.#disk.write(id, {
       revision,
       title,
       updatedAt,
       from,
       messages: messages.slice(from),
+      ...(loaded && { setup: setupToStore(setup) }),
       ...(overtakes && { overtakes }),
     });
   }
@@ -427,6 +436,13 @@ export class Conversations {
     this.error = asHeadroomError(cause);
   }
 }
+
+const setupToStore = ({ prompt, preset, model, sampling }: Setup) => ({
+  ...(prompt && { prompt }),
+  ...(preset && { preset }),
+  ...(model && { model }),
+  ...(sampling && { sampling: { ...sampling } as Record<string, number> }),
+});
 
 /** Whether its title or messages contain all words, as the server searches. */
 function holds({ title, messages }: Conversation, words: readonly string[]): boolean {

@@ -6,6 +6,8 @@
 // never stop the page.
 import type { ChatSummary } from '../backend/chats';
 import type { ApiError } from '../backend/types';
+import { plainLine } from '../markdown';
+import { samplingFrom, type Sampling } from '../sampling';
 import type { Answer } from './answer';
 
 export interface AnswerStats {
@@ -30,6 +32,26 @@ export interface ToolCall {
   arguments: string;
 }
 
+/** A file that was added to a question, as text. */
+export interface Attachment {
+  name: string;
+  text: string;
+  /** Of a PDF; 0 for others. */
+  pages: number;
+}
+
+/** What a conversation is answered with. Empty values are the defaults. */
+export interface Setup {
+  /** The system prompt. */
+  prompt: string;
+  /** The name of the preset that the setup comes from. */
+  preset: string;
+  /** The model that was picked; empty: the one in front. */
+  model: string;
+  /** null: this window's sampling. */
+  sampling: Sampling | null;
+}
+
 export interface Message {
   id: string;
   role: 'user' | 'assistant';
@@ -44,6 +66,14 @@ export interface Message {
   end: '' | 'stop' | 'length' | 'stopped' | 'error';
   error: ApiError | null;
   stats: AnswerStats | null;
+  attachments: Attachment[];
+  /**
+   * The other versions of the conversation from this message on: before a question was edited, or
+   * with another answer.
+   */
+  others: Message[][];
+  /** The place of the version shown among all of them. */
+  version: number;
 }
 
 /** An answer being written. */
@@ -67,6 +97,7 @@ export interface Conversation {
   /** The messages were loaded. */
   loaded: boolean;
   messages: Message[];
+  setup: Setup;
   /** It is only in this page's memory: never written, and gone when the page closes. */
   private: boolean;
   /** The running answer; a conversation has at most one. */
@@ -89,8 +120,13 @@ export function newMessage(role: Message['role'], content: string, model = ''): 
     end: '',
     error: null,
     stats: null,
+    attachments: [],
+    others: [],
+    version: 0,
   };
 }
+
+export const newSetup = (): Setup => ({ prompt: '', preset: '', model: '', sampling: null });
 
 export function newConversation(now: number, isPrivate = false): Conversation {
   return {
@@ -103,6 +139,7 @@ export function newConversation(now: number, isPrivate = false): Conversation {
     path: '',
     loaded: true,
     messages: [],
+    setup: newSetup(),
     private: isPrivate,
     run: null,
   };
@@ -128,17 +165,30 @@ export function conversationFrom({
     path,
     loaded: false,
     messages: [],
+    setup: newSetup(),
     private: false,
     run: null,
   };
 }
 
-export const messagesFrom = (raw: readonly unknown[]): Message[] =>
-  raw.flatMap((message) => messageFrom(message) ?? []);
+/** Versions within versions that are read; a person makes few. */
+const deepest = 100;
 
-/** The beginning of the first message in one line, cut at a word. */
+export const messagesFrom = (raw: readonly unknown[], depth = 0): Message[] =>
+  depth > deepest ? [] : raw.flatMap((message) => messageFrom(message, depth) ?? []);
+
+export function setupFrom(raw: unknown): Setup {
+  const setup = newSetup();
+  if (!isRecord(raw)) return setup;
+  for (const key of ['prompt', 'preset', 'model'] as const)
+    if (typeof raw[key] === 'string') setup[key] = raw[key];
+  if (isRecord(raw.sampling)) setup.sampling = samplingFrom(raw.sampling);
+  return setup;
+}
+
+/** The beginning of the first message in one line without Markdown, cut at a word. */
 export function titleOf(text: string): string {
-  const line = text.trim().replace(/\s+/g, ' ');
+  const line = plainLine(text.slice(0, 1000));
   if (line.length <= titleChars) return line;
   const cut = line.slice(0, titleChars);
   return `${cut.replace(/\s+\S*$/, '') || cut}…`;
@@ -171,7 +221,7 @@ function oneFromBrowser(raw: unknown): Conversation | null {
   };
 }
 
-function messageFrom(raw: unknown): Message | null {
+function messageFrom(raw: unknown, depth: number): Message | null {
   if (!isRecord(raw) || (raw.role !== 'user' && raw.role !== 'assistant')) return null;
   if (typeof raw.content !== 'string') return null;
   const message = newMessage(raw.role, raw.content, typeof raw.model === 'string' ? raw.model : '');
@@ -186,7 +236,21 @@ function messageFrom(raw: unknown): Message | null {
     ends.find((end) => end === raw.end) ?? (message.role === 'assistant' ? 'stopped' : '');
   message.error = errorFrom(raw.error);
   message.stats = statsFrom(raw.stats);
+  if (Array.isArray(raw.attachments))
+    message.attachments = raw.attachments.flatMap((one) => attachmentFrom(one) ?? []);
+  if (Array.isArray(raw.others)) {
+    message.others = raw.others
+      .map((version: unknown) => (Array.isArray(version) ? messagesFrom(version, depth + 1) : []))
+      .filter((version) => version.length > 0);
+    const version = numberOr(raw.version, 0);
+    message.version = Math.min(Math.max(Math.trunc(version), 0), message.others.length);
+  }
   return message;
+}
+
+function attachmentFrom(raw: unknown): Attachment | null {
+  if (!isRecord(raw) || typeof raw.name !== 'string' || typeof raw.text !== 'string') return null;
+  return { name: raw.name, text: raw.text, pages: numberOr(raw.pages, 0) };
 }
 
 function callFrom(raw: unknown): ToolCall | null {

@@ -50,6 +50,8 @@ export class FakeChats implements ChatsBackend {
       ...change.messages,
     ]);
     summary.revision = change.revision + (change.overtakes ? 2 : 1);
+    const setup = change.setup ?? before?.setup;
+    if (setup) this.kept.get(id)!.setup = setup;
     return summary;
   }
 
