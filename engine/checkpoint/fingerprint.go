@@ -10,7 +10,6 @@ package checkpoint
 // also brings them into memory, as Prefault must.
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -18,11 +17,8 @@ import (
 	"fmt"
 	"hash"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"headroom/engine/safetensors"
@@ -104,16 +100,15 @@ func (w *Weights) stamps() (name, stamps string) {
 		hex.EncodeToString(all.Sum(nil)[:16])
 }
 
-// findDigest sets digest to the digest of the tensors, which it computes unless Digests has it with
-// the stamps of the files. It calls done with the number of bytes that it has read. If ctx ends
-// first, it returns ctx.Err().
+// findDigest sets digest to the digest of the tensors, and finds those that are not finite. It
+// reads them unless Digests has both with the stamps of the files. It calls done with the number of
+// bytes that it has read. If ctx ends first, it returns ctx.Err().
 func (w *Weights) findDigest(ctx context.Context, now time.Time,
 	done func(bytes int)) (err error) {
 	name, stamps := w.stamps()
 	if stamps != "" && w.Digests != nil {
 		text, _ := w.Digests.Digest(name)
-		if known, digest, ok := strings.Cut(text, " "); ok && known == stamps && digest != "" {
-			w.digest = digest
+		if known, rest, _ := strings.Cut(text, " "); known == stamps && w.recall(rest) {
 			return nil
 		}
 	}
@@ -121,8 +116,8 @@ func (w *Weights) findDigest(ctx context.Context, now time.Time,
 	if w.digest, err = w.digestTensors(ctx, done); err != nil {
 		return err
 	}
-	if stamps != "" && w.Digests != nil && settled {
-		w.Digests.SetDigest(name, stamps+" "+w.digest)
+	if text, ok := w.remembered(); ok && stamps != "" && w.Digests != nil && settled {
+		w.Digests.SetDigest(name, stamps+" "+text)
 	}
 	return nil
 }
@@ -136,27 +131,19 @@ func (w *Weights) settled(now time.Time) bool {
 
 // digestTensors returns the digest of the names, types, shapes and bytes of all tensors.
 func (w *Weights) digestTensors(ctx context.Context, done func(bytes int)) (string, error) {
-	sums := make(map[string][][sha256.Size]byte)
 	var pieces []piece
 	for _, f := range w.files.Files() {
-		tensors := make([]safetensors.Tensor, 0, len(f.Names()))
-		for _, name := range f.Names() {
-			t, _ := f.Tensor(name)
-			tensors = append(tensors, t)
-		}
-		slices.SortFunc(tensors, func(a, b safetensors.Tensor) int {
-			return cmp.Compare(a.From, b.From)
-		})
-		for _, t := range tensors {
-			of := make([][sha256.Size]byte, (len(t.Data)+digestPiece-1)/digestPiece)
-			for i, data := range slices.Collect(slices.Chunk(t.Data, digestPiece)) {
-				pieces = append(pieces, piece{data, &of[i]})
-			}
-			sums[t.Name] = of
-		}
+		pieces = append(pieces, w.pieces(f)...)
 	}
 	if err := hashPieces(ctx, pieces, done); err != nil {
 		return "", err
+	}
+	w.notFinite = map[string]bool{}
+	noteBroken(pieces, w.notFinite)
+	sums := make(map[string][]*piece)
+	for i := range pieces {
+		p := &pieces[i]
+		sums[p.tensor] = append(sums[p.tensor], p)
 	}
 	h := sha256.New()
 	for _, name := range w.files.Names() {
@@ -164,43 +151,9 @@ func (w *Weights) digestTensors(ctx context.Context, done func(bytes int)) (stri
 		hashPart(h, []byte(name))
 		hashPart(h, []byte(t.DType))
 		hashPart(h, fmt.Append(nil, t.Shape))
-		for _, sum := range sums[name] {
-			h.Write(sum[:])
+		for _, p := range sums[name] {
+			h.Write(p.sum[:])
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// piece is a part of a tensor, and the place of its hash.
-type piece struct {
-	data []byte
-	sum  *[sha256.Size]byte
-}
-
-// hashPieces hashes pieces on all cores, and begins them in order. It calls done with the bytes of
-// each.
-func hashPieces(ctx context.Context, pieces []piece, done func(bytes int)) error {
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	hashed := make(chan int)
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(pieces) {
-					return
-				}
-				*pieces[i].sum = sha256.Sum256(pieces[i].data)
-				hashed <- len(pieces[i].data)
-			}
-		})
-	}
-	go func() {
-		workers.Wait()
-		close(hashed)
-	}()
-	for n := range hashed {
-		done(n)
-	}
-	return ctx.Err()
 }

@@ -222,6 +222,11 @@ func (s Scope) stackFloats(e int, name func(int) string, n, k int) *kernels.Weig
 // packedAs implements packedCodes.
 func (x *floatCodes) packedAs(y *floatCodes) bool { return x.mode == y.mode && x.group == y.group }
 
+// describe implements packedCodes.
+func (x *floatCodes) describe() string {
+	return fmt.Sprintf("packed as %s with a scale for %d columns", x.mode, x.group)
+}
+
 // floatParameters returns the number of parameters that a tensor of a floatPacking stores. ok is
 // false if it is none.
 func (w *Weights) floatParameters(t safetensors.Tensor) (n int64, ok bool) {

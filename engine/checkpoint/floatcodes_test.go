@@ -479,8 +479,9 @@ func TestFloatStacksAreUniform(t *testing.T) {
 			zeros(name+".weight_scale", safetensors.F32, 1)}
 	}
 	for says, other := range map[string][]safetensors.Tensor{
-		"m.e.1 is not packed": {zeros("m.e.1.weight", safetensors.F32, 4, 64)},
-		"m.e.1 is packed in another way": {zeros("m.e.1.weight", safetensors.F8E4M3, 4, 64),
+		"m.e.1 is float32, which is not packed": {zeros("m.e.1.weight", safetensors.F32, 4, 64)},
+		"m.e.1 is packed as fp8 with a scale for 32 columns": {
+			zeros("m.e.1.weight", safetensors.F8E4M3, 4, 64),
 			zeros("m.e.1.weight_scale_inv", safetensors.F32, 1, 2)},
 		"e.2": fp8("m.e.1"),
 	} {

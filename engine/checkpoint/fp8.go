@@ -27,6 +27,9 @@ var fp8Block = [2]int{128, 128}
 // maxBlock bounds the rows and columns of a block.
 const maxBlock = 1 << 16
 
+// blockStrategy is what compressed-tensors calls a scale for each block.
+const blockStrategy = "block"
+
 // parseFP8 parses a quantization_config with the quant_method fp8.
 func parseFP8(q *Quantization, data json.RawMessage) error {
 	var c struct {
@@ -79,7 +82,7 @@ func floatQuantized(s scheme) (p pack, why string) {
 	p = pack{Mode: kernels.FP8, Bits: 8}
 	switch s.Strategy {
 	case "tensor", "channel":
-	case "block":
+	case blockStrategy:
 		var q Quantization
 		why = q.setFP8(s.Block)
 		p.Group = q.Group
@@ -88,6 +91,15 @@ func floatQuantized(s scheme) (p pack, why string) {
 			s.Strategy)
 	}
 	return p, why
+}
+
+// hasBlocks reports whether config.json says that a module has a scale for each block.
+func (q *Quantization) hasBlocks(module string) bool {
+	if q.schemes == nil {
+		return false
+	}
+	s, ok := q.schemes.of(module)
+	return ok && s.Strategy == blockStrategy
 }
 
 // blockOf returns the rows and columns of the blocks of a module.
@@ -126,8 +138,10 @@ func openFP8(s Scope, name string, x *floatCodes) error {
 	if err := s.openFP8Codes(name, x); err != nil {
 		return err
 	}
-	shape := s.Shape(name + scaleSuffix)
-	if len(shape) == 2 && shape[1] > 1 {
+	t, _ := s.w.files.Tensor(s.path + name + scaleSuffix)
+	// Blocks as wide as the matrix have the shape of rows, so that only config.json tells them.
+	stated := s.w.Config.Quantization.hasBlocks(s.path+name) && t.Elements() != 1
+	if stated || len(t.Shape) == 2 && t.Shape[1] > 1 {
 		return s.blockScales(name, scaleSuffix, x)
 	}
 	return s.rowScales(name+scaleSuffix, x)

@@ -11,10 +11,10 @@ package checkpoint
 // first version of the format, a stored zero point is one too small.
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -34,8 +34,8 @@ type gptqConfig struct {
 	NewFormat string `json:"format"`
 	Marlin    bool   `json:"is_marlin_format"`
 	// Dynamic has other values for modules whose path matches a regular expression, after "+:" or
-	// nothing. The modules of "-:" are plain.
-	Dynamic map[string]json.RawMessage `json:"dynamic"`
+	// nothing. The modules of "-:" are plain. The first expression that matches counts.
+	Dynamic json.RawMessage `json:"dynamic"`
 }
 
 func parseGPTQ(q *Quantization, data json.RawMessage) error {
@@ -65,13 +65,17 @@ func parseGPTQ(q *Quantization, data json.RawMessage) error {
 	if err := s.addGPTQ(base, linearClass); err != nil {
 		return err
 	}
-	for _, pattern := range slices.Sorted(maps.Keys(c.Dynamic)) {
+	patterns, rules, err := orderedObject("dynamic", c.Dynamic)
+	if err != nil {
+		return damagedQuantization(err)
+	}
+	for _, pattern := range patterns {
 		if plain, ok := strings.CutPrefix(pattern, "-:"); ok {
-			s.ignored.add([]string{"re:" + plain}, 0)
+			s.targets.add([]string{"re:" + plain}, plainScheme)
 			continue
 		}
 		other := gptqConfig{Bits: base.Bits, Group: base.Group, Symmetric: base.Symmetric}
-		if err := modelfile.Decode("dynamic", c.Dynamic[pattern], &other); err != nil {
+		if err := modelfile.Decode("dynamic", rules[pattern], &other); err != nil {
 			return damagedQuantization(err)
 		}
 		q.reordered = q.reordered || other.Order
@@ -83,6 +87,37 @@ func parseGPTQ(q *Quantization, data json.RawMessage) error {
 	}
 	q.schemes, q.pack = s, s.all[0].pack
 	return nil
+}
+
+// orderedObject returns the keys of a JSON object in their order, and their values. Of a key that
+// is repeated the first place and the last value count, as in Python. Nil data, or null, has none.
+func orderedObject(name string, data json.RawMessage) (keys []string,
+	values map[string]json.RawMessage, err error) {
+	if data == nil {
+		return nil, nil, nil
+	}
+	if err := modelfile.Decode(name, data, &values); err != nil || values == nil {
+		return nil, nil, err
+	}
+	for d := json.NewDecoder(bytes.NewReader(data)); ; {
+		token, err := d.Token()
+		if err != nil {
+			return nil, nil, err
+		}
+		switch token {
+		case json.Delim('{'):
+			continue
+		case json.Delim('}'):
+			return keys, values, nil
+		}
+		if key := token.(string); !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, nil, err
+		}
+	}
 }
 
 // addGPTQ adds the scheme of a target.

@@ -275,6 +275,12 @@ func (x *integers) packedAs(y *integers) bool {
 	return x.bits == y.bits && x.dtype == y.dtype && x.kernelGroup() == y.kernelGroup()
 }
 
+// describe implements packedCodes.
+func (x *integers) describe() string {
+	p := pack{Bits: x.bits, Group: x.group}
+	return fmt.Sprintf("packed as %s, scales of type %s", p, x.dtype)
+}
+
 // parallel calls do for ranges of up to step of [0, n), on all cores.
 func parallel(n, step int, do func(from, to int)) {
 	var next atomic.Int64
@@ -308,7 +314,7 @@ func (s Scope) packedTensor(name string, rows, cols int,
 	}
 	for _, dtype := range dtypes {
 		if match && t.DType == dtype {
-			return t, nil
+			return t, s.w.checkTensor(t.Name)
 		}
 	}
 	return t, s.mismatch("tensor %s is %s of shape %v, expected %v of shape [%d %d]", t.Name,

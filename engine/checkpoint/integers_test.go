@@ -236,8 +236,9 @@ func TestPackedStacksAreUniform(t *testing.T) {
 		return all
 	}
 	for says, second := range map[string][]safetensors.Tensor{
-		"e.1 is not packed":            {zeros("e.1.weight", safetensors.F32, packedN, packedK)},
-		"e.1 is packed in another way": named(other, "e.1"),
+		"e.1 is float32, which is not packed": {
+			zeros("e.1.weight", safetensors.F32, packedN, packedK)},
+		"e.1 is packed as 4 bits in groups of 32, scales of type bfloat16": named(other, "e.1"),
 	} {
 		w := open(t, m.config(), append(named(m, "e.0"), second...)...)
 		w.At("").Stack(2, func(i int) string { return fmt.Sprintf("e.%d", i) }, packedN, packedK)

@@ -67,7 +67,7 @@ func (s Scope) openNVFP4(name, codesSuffix, globalSuffix string, x *floatCodes) 
 	}
 	s.w.read[global.Name] = true
 	x.global = floatAt(global)(0)
-	return nil
+	return s.w.checkTensor(global.Name)
 }
 
 // mlxNVFP4 makes w, of which scales has read the tensors, a weight in NVFP4. Its global scale is

@@ -61,22 +61,33 @@ func (w *Weights) mappingBytes() (total int) {
 	return total
 }
 
-// touch reads a byte of every page, and calls report with the number of bytes done so far.
+// touch reads a byte of every page, and calls report with the number of bytes done so far. It
+// checks that values are finite, unless that is known.
 func (w *Weights) touch(ctx context.Context, report func(done int)) error {
-	done, sum := 0, byte(0)
+	done, sum, found := 0, byte(0), map[string]bool{}
 	for _, f := range w.files.Files() {
-		for data := f.Mapping(); len(data) > 0; {
-			n := min(prefaultStep, len(data))
-			for i := 0; i < n; i += 4096 {
-				sum += data[i]
+		var unchecked []piece
+		if w.notFinite == nil {
+			unchecked = w.pieces(f)
+		}
+		all := f.Mapping()
+		for from := 0; from < len(all); {
+			to := min(from+prefaultStep, len(all))
+			for ; from < to; from += 4096 {
+				sum += all[from]
 			}
-			data, done = data[n:], done+n
-			report(done)
+			from = to
+			unchecked = checkPieces(unchecked, to, found)
+			report(done + to)
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 		}
+		done += len(all)
 	}
 	runtime.KeepAlive(sum) // so that the reads are not optimized away
+	if w.notFinite == nil {
+		w.notFinite = found
+	}
 	return nil
 }

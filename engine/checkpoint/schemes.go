@@ -46,6 +46,9 @@ type modulePattern struct {
 	scheme int
 }
 
+// plainScheme is the index of modules that stay plain, among targets with other schemes.
+const plainScheme = -1
+
 // The class of all matrices that Headroom loads. Others, such as Embedding, stay plain.
 const linearClass = "Linear"
 
@@ -97,7 +100,7 @@ func (c *schemes) of(module string) (s scheme, ok bool) {
 		return s, false
 	}
 	index, ok := c.targets.find(module)
-	if !ok {
+	if !ok || index == plainScheme {
 		return s, false
 	}
 	return c.all[index], true

@@ -1,7 +1,6 @@
 package checkpoint
 
-// Stacks of experts that a checkpoint has as one tensor, in the layouts of Hugging Face, and those
-// of experts that another program has packed one by one.
+// Stacks of experts that a checkpoint has as one tensor, in the layouts of Hugging Face.
 
 import "headroom/kernels"
 
@@ -110,42 +109,5 @@ func (s Scope) Plain(name string, e, n, k int) *kernels.Weight {
 		}
 	}
 	w.Data = s.keep(w.Data)
-	return w
-}
-
-// packedCodes is a matrix of codes of another program: integers or floatCodes.
-type packedCodes[M any] interface {
-	comparable
-	weight(experts int, allocate allocator, views bool) *kernels.Weight
-	write(w *kernels.Weight, row int) error
-	packedAs(other M) bool // so that both can be experts of one weight
-}
-
-// stackPacked loads the modules name(0) to name(e-1), each [n, k], into one weight of e experts. It
-// allocates no memory until it has found all of them. open returns a module; nil: it is not packed.
-func stackPacked[M packedCodes[M]](s Scope, e int, name func(int) string, n, k int,
-	open func(name string) M) *kernels.Weight {
-	var none M
-	parts := make([]M, e)
-	for i := range parts {
-		parts[i] = open(name(i))
-		switch {
-		case s.w.err != nil:
-		case parts[i] == none:
-			s.w.Failf("%s%s is not packed, but the first expert is", s.path, name(i))
-		case !parts[i].packedAs(parts[0]):
-			s.w.Failf("%s%s is packed in another way than the first expert", s.path, name(i))
-		}
-		if s.w.err != nil {
-			return &kernels.Weight{Experts: e, N: n, K: k}
-		}
-	}
-	w := parts[0].weight(e, s.device, false)
-	for i, x := range parts {
-		if err := x.write(w, i*n); err != nil {
-			s.w.refuse(s.damaged(name(i), err))
-			return w
-		}
-	}
 	return w
 }

@@ -44,9 +44,10 @@ type Weights struct {
 	orders   map[[sha256.Size]byte]kernels.Tensor // of inputs, by their digest; see order.go
 	packings map[string]int                       // number of values by their packing; see Packing
 
-	digest  string // of the tensors; "": not known yet
-	source  Source
-	modules map[string]*Weights // those that Module and AttachBlock have opened
+	digest    string          // of the tensors; "": not known yet
+	notFinite map[string]bool // tensors with a value that is not finite; nil: not known
+	source    Source
+	modules   map[string]*Weights // those that Module and AttachBlock have opened
 
 	// Only for a random model:
 	random      *rand.Rand
@@ -106,15 +107,9 @@ func (w *Weights) Skip(names []string) {
 		skipped[name] = true
 	}
 	for _, f := range w.files.Files() {
-		var tensors []safetensors.Tensor
-		for _, name := range f.Names() {
-			t, _ := f.Tensor(name)
-			tensors = append(tensors, t)
-		}
-		slices.SortFunc(tensors, func(a, b safetensors.Tensor) int { return a.From - b.From })
 		var runs []run
 		open := false // the last run ends where the next tensor begins
-		for _, t := range tensors {
+		for _, t := range inOrder(f) {
 			switch {
 			case skipped[t.Name]:
 				open = false
@@ -280,6 +275,9 @@ func (s Scope) Prefixed(prefix string) Scope {
 // Path returns the prefix of the names of the tensors in s. It is empty or ends with a dot.
 func (s Scope) Path() string { return s.path }
 
+// IsRandom reports whether s is in a random model, which has every tensor.
+func (s Scope) IsRandom() bool { return s.w.files == nil }
+
 // Ignore marks the tensors of the given modules as those that the reference does not read either.
 func (s Scope) Ignore(modules ...string) {
 	if s.w.files == nil {
@@ -297,8 +295,8 @@ func (s Scope) Ignore(modules ...string) {
 	}
 }
 
-// Has reports whether the scope has a tensor with the given name. The codes of another program
-// count as the weight of their module. A random model has every tensor.
+// Has reports whether the scope has a tensor with the given name. What another program has packed
+// counts as the weight of its module. A random model has every tensor.
 func (s Scope) Has(name string) bool {
 	if s.w.files == nil {
 		return true
@@ -307,7 +305,7 @@ func (s Scope) Has(name string) bool {
 		return true
 	}
 	module, isWeight := strings.CutSuffix(name, weightSuffix)
-	return isWeight && s.hasCodes(module)
+	return isWeight && s.packedBy(module) != ""
 }
 
 // Shape returns the shape of a tensor, or nil if there is no such tensor. The caller must not
@@ -352,6 +350,10 @@ func (s Scope) view(name string) kernels.Tensor {
 	dtype, ok := dtypes[t.DType]
 	if !ok {
 		s.w.refuse(unknownType(t))
+		return kernels.Tensor{}
+	}
+	if err := s.w.checkTensor(t.Name); err != nil {
+		s.w.refuse(err)
 		return kernels.Tensor{}
 	}
 	cols := 1
@@ -560,9 +562,9 @@ func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 }
 
 // Stack copies the matrices name(0) to name(e-1), each of shape [n, k], into one weight of e
-// experts. They must be plain, or integers of another program. Old Hugging Face checkpoints have a
-// module per expert, but kernels need a stack. Stack allocates no memory until it has found all
-// matrices.
+// experts. All must be plain, or packed by another program in the same way. Old Hugging Face
+// checkpoints have a module per expert, but kernels need a stack. Stack allocates no memory until
+// it has found all matrices.
 func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
 	if s.floatPacking(name(0)) != nil {
 		return s.stackFloats(e, name, n, k)
@@ -570,30 +572,7 @@ func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
 	if s.w.files != nil && s.hasCodes(name(0)) {
 		return s.stackIntegers(e, name, n, k)
 	}
-	var parts []*kernels.Weight
-	for i := range e {
-		part := s.View(name(i), n, k)
-		switch {
-		case s.w.err != nil:
-			return part
-		case part.Bits != 0:
-			s.w.Failf("%s%s is packed, but separate experts must be plain", s.path, name(i))
-			return part
-		case i > 0 && part.Data.DType != parts[0].Data.DType:
-			s.w.Failf("%s%s is %s, expected %s like the first expert", s.path, name(i),
-				part.Data.DType, parts[0].Data.DType)
-			return part
-		}
-		parts = append(parts, part)
-	}
-	w := &kernels.Weight{Experts: e, N: n, K: k,
-		Data: kernels.NewTensor(s.w.Device, parts[0].Data.DType, e*n, k)}
-	for i, part := range parts {
-		if w.Data.Buffer.Bytes != nil {
-			copy(w.Data.RowRange(i*n, (i+1)*n).Bytes(), part.Data.Bytes())
-		}
-	}
-	return w
+	return s.stackPlain(e, name, n, k)
 }
 
 // View loads the matrix name.weight of shape [n, k] for Pick. Kernels must not read it, because it

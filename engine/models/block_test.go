@@ -236,6 +236,12 @@ func TestCheckBlock(t *testing.T) {
 	}
 	block := config(`{"model_type": "qwen3_5_mtp",
 		"text_config": {"model_type": "qwen3_5_text", "hidden_size": 64, "vocab_size": 320}}`)
+	silent := config(`{"model_type": "qwen3_5_mtp", "vocab_size": 320}`)
+	want := "its config.json does not state hidden_size, this model has 64"
+	if err := models.CheckBlock(config(`{"model_type": "qwen3_5", "hidden_size": 64,
+		"vocab_size": 320}`), silent); err == nil || err.Error() != want {
+		t.Errorf("a block without hidden_size: got %v, expected %q", err, want)
+	}
 	for _, c := range []struct{ model, want string }{
 		{`{"model_type": "qwen3_5", "text_config": {"hidden_size": 64, "vocab_size": 320}}`, ""},
 		{`{"model_type": "qwen3_8_moe", "hidden_size": 64, "vocab_size": 320}`, ""},

@@ -148,7 +148,11 @@ func checkDrafterShape(model, drafter *checkpoint.Config) error {
 		got, want int
 	}{{"hidden_size", got.HiddenSize, want.HiddenSize},
 		{"vocab_size", got.VocabSize, want.VocabSize}} {
-		if one.got != one.want {
+		switch {
+		case one.got == 0:
+			return fmt.Errorf("its config.json does not state %s, this model has %d", one.key,
+				one.want)
+		case one.got != one.want:
 			return fmt.Errorf("it drafts for a model with %s %d, this one has %d", one.key,
 				one.got, one.want)
 		}
@@ -188,7 +192,7 @@ func findBlock(w *checkpoint.Weights) (f blockForm, s checkpoint.Scope, ok bool)
 	f = forms[which]
 	stated := max(n.MTPNumHiddenLayers, n.NumNextNPredictLayers)
 	switch {
-	case s.Shape(f.project+".weight") == nil: // a random model has every tensor
+	case s.IsRandom(): // it has every tensor
 		return f, s, stated == 1 || stated > 1 && f.onlyWithout == ""
 	case f.onlyWithout == "" || n.MTPNumHiddenLayers == 1:
 		return f, s, true

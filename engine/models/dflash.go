@@ -174,7 +174,7 @@ func (m *decoder) addDFlash(c *dflashConfig, w *checkpoint.Weights, rope ops.Rop
 		hiddenNorm:  s.Vector("hidden_norm.weight", hidden, 0),
 		norm:        s.Vector("norm.weight", hidden, 0),
 		embedTokens: m.embedTokens, embedScale: cmp.Or(c.InputScale, m.embedScale)}
-	if len(s.Shape("embed_tokens.weight")) > 0 {
+	if !s.IsRandom() && s.Has("embed_tokens.weight") {
 		p.embedTokens = s.Linear("embed_tokens", c.VocabSize, hidden)
 	}
 	block := &Block{Drafts: c.BlockSize - 1, Mask: int32(*c.MaskTokenID)}
