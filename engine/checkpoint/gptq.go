@@ -67,7 +67,9 @@ func parseGPTQ(q *Quantization, data json.RawMessage) error {
 	}
 	for _, pattern := range slices.Sorted(maps.Keys(c.Dynamic)) {
 		if plain, ok := strings.CutPrefix(pattern, "-:"); ok {
-			s.ignored.add([]string{"re:" + plain}, 0)
+			if why := s.ignored.add([]string{"re:" + plain}, 0); why != "" {
+				return refuseMethod("GPTQ", why)
+			}
 			continue
 		}
 		other := gptqConfig{Bits: base.Bits, Group: base.Group, Symmetric: base.Symmetric}
@@ -93,7 +95,9 @@ func (c *schemes) addGPTQ(s scheme, target string) error {
 	if s.pack = (pack{Bits: s.Bits}); s.Group > 0 {
 		s.pack.Group = s.Group
 	}
-	c.targets.add([]string{target}, len(c.all))
+	if why := c.targets.add([]string{target}, len(c.all)); why != "" {
+		return refuseMethod("GPTQ", why)
+	}
 	c.all = append(c.all, s)
 	return nil
 }
