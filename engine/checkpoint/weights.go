@@ -40,7 +40,10 @@ type Weights struct {
 	runs     map[*kernels.Buffer][]run             // parts of the mappings, for the device
 	partly   map[*kernels.Buffer]bool              // mappings of which some tensors are copied
 
-	digest  string // of the tensors; "": not known yet
+	digest string // of the tensors; "": not known yet
+	// keepsChangeTime replaces safetensors.KeepsChangeTime in tests.
+	keepsChangeTime func(path string) (fileSystem string, keeps bool)
+
 	source  Source
 	modules map[string]*Weights // those that Module and AttachBlock have opened
 
