@@ -260,7 +260,8 @@ func TestDFlashWays(t *testing.T) {
 		way  string
 		from engine.Source
 		says string
-	}{{engine.SpeculateDraft, drafter, "it is a DFlash drafter, expected a model"},
+	}{{engine.SpeculateDraft, drafter,
+		"it is a DFlash drafter, whose way to decode ahead is dflash"},
 		{engine.SpeculateDFlash, src, "it is a model, expected a DFlash drafter"},
 		{engine.SpeculateDFlash, drafter, ""}} {
 		o.Speculate = c.way
@@ -343,7 +344,8 @@ func TestDFlashRefused(t *testing.T) {
 		o    engine.Options
 		says string
 	}{
-		{map[string]any{"vocab_size": 321}, engine.Options{}, "its vocab_size is 321"},
+		{map[string]any{"vocab_size": 321}, engine.Options{},
+			"it drafts for a model with vocab_size 321"},
 		{otherTarget(4), engine.Options{}, "it drafts for a model of 4 layers"},
 		{nil, engine.Options{MaxKVTokens: 64}, "KV cache is limited to 64 tokens"},
 		{windows, engine.Options{KVStartTokens: 512}, "some of its layers have a window"},

@@ -2,8 +2,8 @@ package engine
 
 // A draft model: a smaller model with the same vocabulary, which drafts tokens for the engine's
 // model (engine/loop). It is loaded on the same device, by the same code, after the other one. A
-// DFlash drafter and a block that drafts (engine/models) are named in the same way. They have no
-// vocabulary, and their layers are a part of the other model.
+// drafter that becomes a part of the other model (models.Attached) and a block that drafts are
+// named in the same way. They have no vocabulary of their own.
 
 import (
 	"bytes"
@@ -17,9 +17,9 @@ import (
 	"headroom/engine/loop"
 	"headroom/engine/models"
 	"headroom/engine/plan"
+	"headroom/engine/problem"
 	"headroom/engine/runner"
 	"headroom/engine/textproc"
-	"headroom/engine/tokenizer"
 )
 
 // DraftModel names a model that drafts for another one. Source is required.
@@ -40,10 +40,16 @@ func CheckDraftTokens(n int) error {
 	return nil
 }
 
-// draftModel is a loaded draft model, or the weights of a DFlash drafter. The zero value is none.
+// maxMissingTokens is how many tokens of the large model a draft model may not have, at most one in
+// a hundred. Releases of a family differ by a few, such as the image tokens that the larger models
+// of Gemma 3 add. llama.cpp has the same limit.
+const maxMissingTokens = 128
+
+// draftModel is a loaded draft model, or the weights of an attached drafter. The zero value is
+// none.
 type draftModel struct {
 	weights *checkpoint.Weights
-	runner  *runner.Runner // nil for a DFlash drafter
+	runner  *runner.Runner // nil for an attached drafter
 }
 
 // draftModel returns the draft model, unless Speculate rules it out.
@@ -69,7 +75,7 @@ func (e *Engine) drafter() string {
 	switch p := e.plan; {
 	case p.Draft != nil:
 		return SpeculateDraft
-	case p.DFlash != nil:
+	case p.Spec.Block != nil:
 		return SpeculateDFlash
 	case p.Spec.Drafts:
 		return SpeculateMTP
@@ -77,12 +83,51 @@ func (e *Engine) drafter() string {
 	return ""
 }
 
-// openDFlash maps the weights of the DFlash drafter, if there is one, and reads them once.
-func (e *Engine) openDFlash(ctx context.Context) (err error) {
-	if e.plan.DFlash == nil {
+// draftModelInUse returns Info.DraftModel and Info.DraftModelUnused.
+func (e *Engine) draftModelInUse() (name, unused string) {
+	d, p := e.options.DraftModel, e.plan
+	switch {
+	case d == nil:
+		return "", ""
+	case p.Draft != nil || p.Attached != nil || p.Block != nil:
+		return d.Name, ""
+	case p.DraftModelError != nil:
+		return "", problem.From(p.DraftModelError).Why
+	case e.options.draftModel() == nil:
+		return "", "the way to decode ahead is " + cmp.Or(e.options.Speculate, SpeculateOff)
+	}
+	return "", "the model does not decode ahead with these options"
+}
+
+// wants has the values of Options.Speculate that need a drafter, and why there may be none.
+var wants = map[string]string{
+	SpeculateMTP:    "the model has no block that drafts, or cannot use it with these options",
+	SpeculateDraft:  "no draft model is named",
+	SpeculateDFlash: "no DFlash drafter is named",
+}
+
+// warnOfNoDrafter logs that nothing drafts in the way that Options.Speculate names, unless the log
+// has the reason already: what could not be used has been named. p planned the model.
+func (e *Engine) warnOfNoDrafter(p plan.Options) {
+	why, ok := wants[e.options.Speculate]
+	logged := e.plan.DraftModelError != nil || e.plan.DrafterError != nil || p.NoDrafter ||
+		p.DraftModel == nil && e.options.draftModel() != nil
+	if !ok || logged || e.drafter() == e.options.Speculate {
+		return
+	}
+	if e.plan.Spec.Vectors != nil {
+		why = "the model generates no text"
+	}
+	slog.Warn("nothing drafts tokens as --speculate or the setting speculate asks for",
+		"speculate", e.options.Speculate, "why", cmp.Or(e.info.DraftModelUnused, why))
+}
+
+// openAttached maps the weights of the attached drafter, if there is one, and reads them once.
+func (e *Engine) openAttached(ctx context.Context) (err error) {
+	if e.plan.Attached == nil {
 		return nil
 	}
-	w, err := checkpoint.Open(e.options.DraftModel.Source, e.plan.DFlash, e.kernels)
+	w, err := e.plan.OpenAttached(e.kernels)
 	if err != nil {
 		return err
 	}
@@ -104,6 +149,9 @@ func (e *Engine) openWithoutDrafter(ctx context.Context, src Source, err error) 
 		return nil, err
 	}
 	plain, err := open(ctx, src, e.options, p)
+	if err == nil && p.DraftModel == nil && e.options.DraftModel != nil {
+		plain.info.DraftModelUnused = problem.From(blame).Why
+	}
 	switch {
 	case err != nil:
 		return nil, plan.Named(err, src)
@@ -124,9 +172,10 @@ const (
 	blockUnused      = "the model's block that drafts tokens cannot be used"
 )
 
-// blockDrafts returns the maximum number of drafts of a DFlash drafter in a pass; 0: no limit.
-func (e *Engine) blockDrafts() int {
-	if e.plan.DFlash == nil {
+// attachedDrafts returns the maximum number of drafts of the attached drafter in a pass; 0: no
+// limit.
+func (e *Engine) attachedDrafts() int {
+	if e.plan.Attached == nil {
 		return 0
 	}
 	return e.options.DraftModel.Tokens
@@ -136,7 +185,7 @@ func (e *Engine) blockDrafts() int {
 // why a draft model is not used. Errors are Problems.
 func (e *Engine) checkDraftModel(src Source, o plan.Options) (err error) {
 	if e.plan.Draft != nil {
-		if other := e.checkVocabulary(); other != nil {
+		if other := e.checkVocabulary(src); other != nil {
 			other = plan.Named(other, o.DraftModel.Source)
 			if o.DraftModel.Required {
 				return other
@@ -158,34 +207,66 @@ func (e *Engine) checkDraftModel(src Source, o plan.Options) (err error) {
 	return nil
 }
 
-// checkVocabulary returns a Problem unless the draft model has the vocabulary of the model.
-func (e *Engine) checkVocabulary() error {
-	text, err := textproc.ReadWithConfig(e.options.DraftModel.Source, e.plan.Draft.Config)
+// checkVocabulary returns a Problem unless the draft model has the vocabulary of the model in src.
+func (e *Engine) checkVocabulary(src Source) error {
+	d := e.options.DraftModel
+	text, err := textproc.ReadWithConfig(d.Source, e.plan.Draft.Config)
 	if err != nil {
-		return plan.RefuseDraftModel(err.Error())
+		return plan.Refusal(err)
 	}
-	return compareVocabularies(e.Tokenizer(), text.Tokenizer())
-}
-
-// compareVocabularies returns a Problem unless a draft model has the same tokens as the model whose
-// own they are, as far as both have some. Either may have more.
-func compareVocabularies(own, other *tokenizer.Tokenizer) error {
-	common := min(own.VocabSize(), other.VocabSize())
-	for id := range int32(common) {
-		want, got := own.TokenBytes(id), other.TokenBytes(id)
-		if !bytes.Equal(got, want) && got != nil && want != nil {
-			return plan.RefuseDraftModel(fmt.Sprintf("its vocabulary is another one: token %d is "+
-				"%.40q, the large model expects %.40q", id, got, want))
-		}
+	missing, err := compareVocabularies(vocabulary{e.TextProcessor, e.plan.Spec.VocabSize},
+		vocabulary{text, e.plan.Draft.Spec.VocabSize})
+	if err != nil {
+		return plan.Misfit(d.Source, src, err)
+	}
+	if missing > 0 {
+		slog.Info("the draft model does not draft in texts with one of the tokens that it lacks",
+			"draft_model", d.Name, "tokens", missing)
 	}
 	return nil
 }
 
-// IsDrafter reports whether a folder has no model but a block that drafts for one, or a DFlash
-// drafter.
+// vocabulary is that of a model, which has the first tokens of its tokenizer, size of them.
+type vocabulary struct {
+	text *TextProcessor
+	size int
+}
+
+// compareVocabularies returns an error, which says why, unless a model with the vocabulary other
+// can draft for one with the vocabulary own. It must have the same tokens, but for a few that it
+// may lack; it may have more. missing are those beyond its size: where one occurs, it cannot draft.
+func compareVocabularies(own, other vocabulary) (missing int, err error) {
+	tokens, drafts := own.text.Tokenizer(), other.text.Tokenizer()
+	all, unknown := min(tokens.VocabSize(), own.size), 0
+	for id := range int32(all) {
+		want, got := tokens.TokenBytes(id), drafts.TokenBytes(id)
+		switch {
+		case want == nil:
+		case int(id) >= other.size && own.text.IsEOS(id):
+			return 0, fmt.Errorf("its vocabulary has %d tokens, and token %d, %.40q, ends the "+
+				"answers of the large model", other.size, id, want)
+		case int(id) >= other.size:
+			missing++
+			unknown++
+		case got == nil:
+			unknown++
+		case !bytes.Equal(got, want):
+			return 0, fmt.Errorf("its vocabulary is another one: token %d is %.40q, the large "+
+				"model expects %.40q", id, got, want)
+		}
+	}
+	if most := min(maxMissingTokens, all/100); unknown > most {
+		return 0, fmt.Errorf("its vocabulary lacks %d of the large model's %d tokens, at most %d "+
+			"may be missing", unknown, all, most)
+	}
+	return missing, nil
+}
+
+// IsDrafter reports whether a folder has no model but a block that drafts for one, or a drafter
+// that becomes a part of one.
 func IsDrafter(src Source) bool {
 	c, _ := src.Config()
-	return c != nil && (models.IsBlock(c) || models.IsDFlash(c))
+	return c != nil && (models.IsBlock(c) || models.FindAttached(c) != nil)
 }
 
 // DraftTarget is a model for which others may draft. Fits reads the model's tokenizer once.
@@ -215,19 +296,20 @@ func (t *DraftTarget) Fits(other Source) error {
 	switch {
 	case config != nil && models.IsBlock(config):
 		if err := models.CheckBlock(t.config, config); err != nil {
-			return plan.RefuseDraftModel(err.Error())
+			return plan.Misfit(other, t.src, err)
 		}
 		return nil
-	case config != nil && models.IsDFlash(config):
-		if err := models.CheckDFlash(t.config, config); err != nil {
-			return plan.RefuseDraftModel(err.Error())
+	case config != nil && models.FindAttached(config) != nil:
+		if err := models.FindAttached(config).Check(t.config, config); err != nil {
+			return plan.Misfit(other, t.src, err)
 		}
 		return nil
 	case err != nil:
 		return err
 	}
+	size := models.VocabSize(config)
 	tokens, _ := other.ReadFile(tokenizerFile)
-	if tokens != nil && bytes.Equal(tokens, t.tokens) {
+	if tokens != nil && bytes.Equal(tokens, t.tokens) && size >= models.VocabSize(t.config) {
 		return nil
 	}
 	if t.processor == nil {
@@ -239,7 +321,11 @@ func (t *DraftTarget) Fits(other Source) error {
 	if err != nil {
 		return err
 	}
-	return compareVocabularies(t.processor.Tokenizer(), text.Tokenizer())
+	if _, err := compareVocabularies(vocabulary{t.processor, models.VocabSize(t.config)},
+		vocabulary{text, size}); err != nil {
+		return plan.Misfit(other, t.src, err)
+	}
+	return nil
 }
 
 // loopDraftModel returns the draft model for the loop; nil: there is none.

@@ -39,6 +39,9 @@ var scenarioModels = []struct {
 	{"gemma3_text", tiny("gemma3_text"), func(t *testing.T) engine.Source {
 		return dflashSource(t, otherTarget(6))
 	}, engine.Options{}},
+	{"gemma4_text", tiny("gemma4_text"), func(t *testing.T) engine.Source {
+		return assistantSource(t, sharedTarget)
+	}, engine.Options{KVBits: "(8, 4)"}},
 }
 
 // scenario is the state of a run.

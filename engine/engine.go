@@ -81,6 +81,8 @@ func open(ctx context.Context, src Source, o Options, p plan.Options) (e *Engine
 		KVFormat:    made.KV.Describe(made.Spec.Layers) + cache.DescribeRings(made.Spec.Layers),
 		StateFormat: made.State.Describe(made.Spec.Layers)}
 	e.info.ContextTokens, e.info.Drafter = made.ContextTokens, e.drafter()
+	e.info.DraftModel, e.info.DraftModelUnused = e.draftModelInUse()
+	e.warnOfNoDrafter(p)
 	e.loop = loop.New(e.loopConfig(heartbeat))
 	return e, nil
 }
@@ -119,7 +121,7 @@ func (e *Engine) load(ctx context.Context, src Source) (err error) {
 		size := float64(e.plan.Description.SizeBytes)
 		first = size / max(size+float64(draft.Description.SizeBytes), 1)
 	}
-	if err := e.openDFlash(ctx); err != nil {
+	if err := e.openAttached(ctx); err != nil {
 		return err
 	}
 	if e.weights, e.runner, err = e.loadModel(ctx, src, e.plan,
@@ -166,7 +168,7 @@ func (e *Engine) loadModel(ctx context.Context, src Source, p *plan.Plan,
 		copying(share)
 		return loadingStopped(ctx.Err())
 	}
-	m, err := p.Load(w, e.draft.weights)
+	m, err := p.Load(src, w, e.draft.weights)
 	if err != nil {
 		return w, nil, err
 	}
@@ -213,17 +215,18 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 		Runner: e.runner, Text: e.TextProcessor, Sched: e.schedOptions(),
 		ContextTokens: p.ContextTokens, QueueRequests: o.QueueRequests, Speculate: o.Speculate,
 		MaxPrefillStall: o.MaxPrefillStall, Draft: o.Draft, DraftModel: e.loopDraftModel(),
-		BlockDrafts: e.blockDrafts(),
-		History:     o.History, Fingerprint: e.weights.Fingerprint(),
+		AttachedDrafts: e.attachedDrafts(),
+		History:        o.History, Fingerprint: e.weights.Fingerprint(),
 		KVFormats: e.info.KVFormat + ", states " + e.info.StateFormat,
 		Heartbeat: heartbeat,
-		Memory: Stats{WeightsBytes: need.WeightsBytes, KVBytes: need.KVBytes,
-			KVUntouchedBytes: need.KVBytes, StateBytes: need.StateBytes,
-			ScratchBytes: need.ScratchBytes},
+		SlotBytes: p.Description.StateBytesPerSeq,
+		Need: loop.Need{WeightsBytes: need.WeightsBytes, KVBytes: need.KVBytes,
+			StateBytes: need.StateBytes, ScratchBytes: need.ScratchBytes,
+			GrowthBytes: need.GrowthBytes, OtherBytes: p.DraftCacheBytes()},
 	}
 	if o.BlockStore != nil && !p.NoPrefixCache && c.Fingerprint != "" && e.unchanged() {
 		c.Store, c.StoreModel, c.ChangedFile = o.BlockStore, e.storedModel(), e.changedFile
-		c.PreloadBytes = min(o.PreloadBytes, need.KVBytes/4)
+		c.PreloadBytes = min(o.PreloadBytes, p.Pages.Bytes(p.PageSizes)/4)
 		// At this distance, a stored state is no larger than the keys and values between two
 		// states.
 		if perToken := p.Description.KVBytesPerToken; perToken > 0 {
@@ -237,7 +240,7 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 // digest was found.
 func (e *Engine) changedFile() string {
 	file := e.weights.ChangedFile()
-	if file == "" && e.plan.DFlash != nil {
+	if file == "" && e.plan.Spec.Block != nil {
 		file = e.draft.weights.ChangedFile()
 	}
 	return file
@@ -264,6 +267,7 @@ func (e *Engine) schedOptions() sched.Options {
 		StartTokens: p.Description.KVStartTokens, PageTokens: cache.PageTokens,
 		Slots: p.MaxSequences, NoPrefixes: p.NoPrefixCache,
 		Recurrent: p.Description.StateBytesPerSeq > 0, StateSlots: p.KeptStates,
+		Guaranteed: p.Guaranteed(), GuaranteedStates: p.GuaranteedStates(),
 		PreferPrefill: o.PreferPrefill, HotBytes: hot, PageBytes: p.PageSizes,
 		HotConversations: o.PromptCacheSize, ChunkTokens: p.ChunkTokens,
 		DraftTokens: p.DraftTokens, DraftSlots: p.DraftSlots,
@@ -295,7 +299,7 @@ func (e *Engine) storedModel() blockstore.Model {
 		e.runner.SlotRegions()) {
 		fmt.Fprintln(&b, r.Name, r.PieceBytes)
 	}
-	if p.DFlash != nil { // its keys and values are in the pages
+	if p.Spec.Block != nil { // its keys and values are in the pages
 		fmt.Fprintln(&b, "dflash", e.draft.weights.Fingerprint())
 	}
 	sum := sha256.Sum256([]byte(b.String()))
@@ -338,6 +342,10 @@ func (e *Engine) Heartbeat() Heartbeat { return e.loop.Heartbeat() }
 // SetDutyCycle limits the engine to a share of the time, from 0.05 to 1. At 0.5 it idles half of
 // the time.
 func (e *Engine) SetDutyCycle(share float64) { e.loop.SetDutyCycle(share) }
+
+// SetGrowth limits how many bytes the caches may grow from now on, beyond what the model needs
+// (Need). Without it they grow by up to Need.GrowthBytes. No answer depends on it.
+func (e *Engine) SetGrowth(bytes int64) { e.loop.SetGrowth(bytes) }
 
 // SetDraftGain sets how many times as fast as plain decoding a pass that decodes ahead has to be,
 // by what is expected of it; 0: hardly faster. No answer depends on it.

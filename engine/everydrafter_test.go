@@ -51,6 +51,9 @@ var aheadModels = []aheadModel{
 	{"gated delta rule, experts", tiny("qwen3_next"), false, engine.Options{StateFormat: "bf16"}},
 	{"Mamba-2", tiny("granitemoehybrid"), false, engine.Options{StateFormat: "int8"}},
 	{"short convolution", tiny("lfm2"), false, engine.Options{KVBits: "(8, 4)"}},
+	{"windows, shared keys", tiny("gemma4_text"), false, engine.Options{KVBits: "(8, 4)"}},
+	{"windows, full attention after a start", tiny("gemma4_text_affine"), false,
+		engine.Options{KVBits: "4", KVStartTokens: 64}},
 }
 
 // blockFolders are the models of aheadModels whose block may be in a folder of its own.
@@ -127,6 +130,15 @@ var aheadWays = []aheadWay{
 					Required: true}
 			}
 			return layers > 0
+		}},
+	{name: "assistant", most: 0.5, // which is random
+		needs: func(t *testing.T, m aheadModel, _ *engine.Source, o *engine.Options) bool {
+			keys, ok := map[string]map[string]any{"windows, shared keys": sharedTarget,
+				"windows, full attention after a start": nil}[m.name]
+			if ok {
+				o.DraftModel = &engine.DraftModel{Source: assistantSource(t, keys), Required: true}
+			}
+			return ok
 		}},
 	{name: "garbage", propose: (*proposer).garbage, most: 0.1},
 	{name: "the engine's choice", once: true, least: 0.02, most: 1},
@@ -316,7 +328,7 @@ func TestMetalEveryDrafter(t *testing.T) {
 	onMetalDevices(t, func(t *testing.T, device string) {
 		a := aheadTest{device: device, prompts: 1, depths: []int{4}, part: func(i int) bool {
 			return slices.Contains([]string{"windows", "rings", "gated delta rule, experts",
-				"latents, own block", "experts, own block"},
+				"latents, own block", "experts, own block", "windows, shared keys"},
 				aheadModels[i].name)
 		}}
 		switch {

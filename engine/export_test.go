@@ -29,7 +29,7 @@ func (e *Engine) ReplaceDevice(wrap func(kernels.Device) kernels.Device) {
 }
 
 func (e *Engine) replaceRunner(d kernels.Device, wrap func(models.Model) models.Model) {
-	m, err := e.plan.Load(e.weights, e.draft.weights)
+	m, err := e.plan.Load(Source{}, e.weights, e.draft.weights)
 	if err != nil {
 		panic(err)
 	}

@@ -21,6 +21,8 @@ var timeTool = json.RawMessage(`{"function": {"name": "get_time", "strict": true
 const (
 	llama3Template = `{{ tools }}{% for m in messages %}{{ m.content }}{{ m.tool_calls }}` +
 		`{% endfor %}{# "parameters": dictionary of argument name #}`
+	glm4Template = `{{ tools }}{% for m in messages %}{{ m.content }}{{ m.tool_calls }}` +
+		`{% endfor %}{# # 可用工具 #}`
 	gptOSSTemplate = `{{ tools }}{% for m in messages %}{{ m.content }}{{ m.tool_calls }}` +
 		`{% endfor %}<|start|>assistant{# <|channel|>analysis<|message|> #}`
 )
@@ -39,6 +41,9 @@ func TestWatchedCalls(t *testing.T) {
 			true, `{"name":"get_time","parameters":{"city":"Boston"}}`},
 		{"Llama 3, JSON", llama3Template, "",
 			false, `{"name": "Boston", "parameters": {"city": "Boston"}}`},
+		{"GLM 4", glm4Template, "", true, "get_time\n" + `{"city": "Boston"}`},
+		{"GLM 4, more white space", glm4Template, "", true, "\nget_time \n" + `{"city":"Boston"}`},
+		{"GLM 4, content", glm4Template, "", false, "get_time:\n" + `{"city": "Boston"}`},
 		{"gpt-oss", gptOSSTemplate,
 			"<|start|>assistant", true, "<|channel|>analysis<|message|>I call it.<|end|>" +
 				"<|start|>assistant<|channel|>commentary to=functions.get_time <|constrain|>json" +

@@ -56,7 +56,8 @@ func TestKVFormat(t *testing.T) {
 
 // TestKVStart compares with sizes computed by hand. A token takes 6,144 bytes in a start page and
 // 3,104 bytes in another page, and 512 start tokens take 16 pages. There are start pages for two
-// conversations per running sequence, and other pages for one context per running sequence.
+// conversations per running sequence, and other pages for one context per running sequence. Pages
+// for one conversation are needed; the pool grows by the others as they are used.
 func TestKVStart(t *testing.T) {
 	const startPage, page = 32 * 6144, 32 * 3104
 	for _, test := range []struct {
@@ -70,12 +71,15 @@ func TestKVStart(t *testing.T) {
 		{2048, 513, 1, 2*32*startPage + 32*page},
 	} {
 		o := engine.Options{KVStartTokens: test.start, ContextTokens: test.context,
-			MaxSequences: test.sequences}
+			MaxSequences: test.sequences, KeptStates: 4}
 		e := open(t, o)
 		i := e.Info()
-		if i.Need.KVBytes != test.kv || i.KVStartBytesPerToken != 6144 ||
+		first := min(test.context, i.KVStartTokens) // a multiple of the page size
+		touched := int64(first/32*startPage + (test.context-first)/32*page)
+		if i.Need.KVBytes+i.Need.GrowthBytes != test.kv || i.Need.KVBytes != touched ||
+			i.KVStartBytesPerToken != 6144 ||
 			i.KVBytesPerToken != 3104 || i.KVStartTokens != (test.start+511)/512*512 {
-			t.Errorf("%+v: %d bytes of pages, expected %d; %+v", test, i.Need.KVBytes, test.kv,
+			t.Errorf("%+v: %+v, expected %d bytes of pages; %+v", test, i.Need, test.kv,
 				i.Description)
 		}
 		if i.KVBytes(600) != min(600, int64(i.KVStartTokens))*6144+max(0,
@@ -89,12 +93,9 @@ func TestKVStart(t *testing.T) {
 			t.Errorf("%+v: %+v, expected 19 generated tokens", test, done)
 		}
 		idle(t, e)
-		first := min(test.context, i.KVStartTokens) // a multiple of the page size
-		if s, touched := e.Stats(),
-			int64(first/32*startPage+(test.context-first)/32*page); s.KVBytes != test.kv ||
-			s.KVUntouchedBytes != test.kv-touched {
-			t.Errorf("%+v: %d of %d bytes untouched, expected all but %d", test, s.KVUntouchedBytes,
-				s.KVBytes, touched)
+		if s := e.Stats(); s.KVBytes != touched ||
+			s.KVBytes+s.StateBytes+s.ReservedBytes+s.GrowthBytes != test.kv+i.Need.StateBytes {
+			t.Errorf("%+v: %+v, expected %d bytes of %d touched", test, s, touched, test.kv)
 		}
 	}
 	if _, err := engine.Describe(demoSource(t),
@@ -127,7 +128,8 @@ func TestStartsBatchedAndPreempted(t *testing.T) {
 		// Pages get half of the free memory, and start pages a quarter of that half.
 		o.AvailableBytes = d.Need.TotalBytes() + 8*starts*512*d.KVStartBytesPerToken
 		together := openModel(t, src, o)
-		if n := (together.Info().Need.KVBytes - 128*d.KVBytesPerToken) / (512 *
+		pages := together.Info().Need
+		if n := (pages.KVBytes + pages.GrowthBytes - 128*d.KVBytesPerToken) / (512 *
 			d.KVStartBytesPerToken); n < starts || n > starts+1 {
 			t.Fatalf("start pages for %d sequences, expected about %d", n, starts)
 		}

@@ -82,8 +82,8 @@ type Options struct {
 	Speculate string
 	// DraftModel is a smaller model with the same vocabulary, or a DFlash drafter for this model,
 	// which drafts in place of the model's own block if Speculate is SpeculateAuto, SpeculateDraft
-	// or SpeculateDFlash. Or it is the folder of a block that drafts, which becomes the model's own
-	// if Speculate is SpeculateAuto or SpeculateMTP. nil: there is none.
+	// or SpeculateDFlash. Or it is an assistant of Gemma 4, or the folder of a block that drafts,
+	// which becomes the model's own, if Speculate is SpeculateAuto or SpeculateMTP. nil: none.
 	DraftModel *DraftModel
 	// Draft is for benchmarks and checks, which know the answer or want a wrong one verified. It
 	// decides what a pass verifies after the given tokens of a sequence, whatever it costs. If it
@@ -208,4 +208,8 @@ type Info struct {
 	// Drafter is the way to decode ahead of what drafts for the model: SpeculateMTP,
 	// SpeculateDraft, SpeculateDFlash, or "" if nothing does.
 	Drafter string
+	// DraftModel is the name of Options.DraftModel if that drafts; "" if it does not.
+	DraftModel string
+	// DraftModelUnused is why Options.DraftModel does not draft; "" if it does, or there is none.
+	DraftModelUnused string
 }

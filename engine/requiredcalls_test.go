@@ -31,6 +31,11 @@ var requiredFormats = []struct{ name, template, tokens, open, call string }{
 		`<|tool_call_end|> <tool_response> <|tool_call_argument_begin|>`, "<|tool_call_begin|>",
 		`<|tool_call_begin|>functions.get_time:0<|tool_call_argument_begin|>{"city": "Boston"}` +
 			`<|tool_call_end|>`},
+	{"GLM 4.7", `<tool_call>{function-name}<arg_key>`, "", "<tool_call>", `<tool_call>get_time` +
+		`<arg_key>city</arg_key><arg_value>Boston</arg_value></tool_call>`},
+	{"InternLM", `<|action_start|><|plugin|>`, "", "", ""},
+	{"Nemotron Mini", `'<tool> ' + tool`, "", "", ""},
+	{"GLM 4", `# 可用工具`, "", "", ""},
 	{"Gemma 4, no tokens", `<|tool_call>call:`, "", "", ""},
 }
 

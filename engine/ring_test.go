@@ -191,13 +191,16 @@ func TestRingMemory(t *testing.T) {
 				MaxSequences: 2, ChunkTokens: 50, KeptStates: 4})
 		i := e.Info()
 		if i.KVBytesPerToken != c.perToken || i.StateBytesPerSeq != c.perSeq ||
-			i.Need.StateBytes != 6*c.perSeq || i.Need.KVBytes != c.kv || i.KVFormat != c.words {
+			i.Need.StateBytes != 6*c.perSeq || i.Need.KVBytes != c.kv/2 ||
+			i.Need.GrowthBytes != c.kv/2 || i.KVFormat != c.words {
 			t.Errorf("limit %d: bytes per token %d, per sequence %d, of states %d, of pages %d, "+
 				"%q, expected %d, %d, %d, %d, %q", c.maxKVTokens,
 				i.KVBytesPerToken, i.StateBytesPerSeq, i.Need.StateBytes, i.Need.KVBytes,
-				i.KVFormat, c.perToken, c.perSeq, 6*c.perSeq, c.kv, c.words)
+				i.KVFormat, c.perToken, c.perSeq, 6*c.perSeq, c.kv/2, c.words)
 		}
-		if s := e.Stats(); s.StateBytes != i.Need.StateBytes || s.KVBytes != i.Need.KVBytes {
+		if s := e.Stats(); s.StateBytes != 0 || s.KVBytes != 0 ||
+			s.ReservedBytes != i.Need.StateBytes+i.Need.KVBytes ||
+			s.GrowthBytes != i.Need.GrowthBytes {
 			t.Errorf("limit %d: stats %+v differ from the needed memory %+v", c.maxKVTokens, s,
 				i.Need)
 		}

@@ -22,6 +22,10 @@ type Weight struct {
 	// Biases have the type and shape of Scales in Affine. In NVFP4 they are the global scales,
 	// float32 [E*N, 1]. The other modes have none.
 	Biases Tensor
+	// Order, if it is not none, is I32 [1, K]: column j multiplies element Order[j] of an input.
+	// Operators multiply columns as they are. Who runs them gathers the elements before
+	// (embedding.Columns).
+	Order Tensor
 }
 
 // Mode is the quantization mode, named as in MLX.
@@ -96,7 +100,7 @@ func ModeOf(bits int, scales DType) Mode {
 // Bytes returns the memory that the weight occupies, in bytes.
 func (w *Weight) Bytes() int {
 	n := 0
-	for _, t := range []Tensor{w.Data, w.Scales, w.Biases} {
+	for _, t := range []Tensor{w.Data, w.Scales, w.Biases, w.Order} {
 		n += t.Rows * t.Cols * t.DType.Size()
 	}
 	return n

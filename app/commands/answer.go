@@ -86,6 +86,14 @@ func (t *talker) request(messages []chat.Message) *generate.Request {
 	return q
 }
 
+// noteNoTemplate says so if a model continues a text instead of answering a message.
+func noteNoTemplate(out io.Writer, m server.Model) {
+	if m.Engine.Template() == nil {
+		fmt.Fprintf(out, "%s has no chat template: it continues the text that it is given.\n",
+			oneLine(m.ID))
+	}
+}
+
 // follow prints the answer as it arrives.
 func (t *talker) follow(ctx context.Context, stream *engine.Stream, split *chat.Splitter) (reply,
 	error) {

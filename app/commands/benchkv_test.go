@@ -80,7 +80,7 @@ func TestBenchKVSources(t *testing.T) {
 		t.Errorf("two models: exit %d, %s", code, out)
 	}
 	for name, says := range map[string]string{
-		put("bad.json", "{"): "not valid JSON", put("list.json", "[]"): "not valid JSON",
+		put("bad.json", "{"): "not valid JSON", put("list.json", "[]"): "it is an array",
 		put("other.json", `{"model_type": "perceptron"}`):      "perceptron",
 		put("big.json", strings.Repeat(" ", maxConfigBytes+1)): "16777217 bytes",
 		dir: "no config.json", "nosuch": `no model "nosuch"`,

@@ -19,6 +19,7 @@ import (
 
 	"headroom/app/bench"
 	"headroom/app/version"
+	"headroom/engine"
 	"headroom/engine/problem"
 )
 
@@ -102,8 +103,15 @@ func (c *BenchTable) plan(t *terminal) (plan *bench.Plan, err error) {
 	return plan, err
 }
 
+// shapeOf returns the shape of a name or of a config.json. Its weights are random, so it is a model
+// that runs by itself.
 func shapeOf(name string) (bench.Shape, error) {
 	config, err := configOf(name)
+	if err == nil && engine.IsDrafter(engine.Random(config)) {
+		err = problem.New(problem.BadRequest, name+" is not a shape of a model",
+			"it is the config.json of a drafter, which runs only with the model it is made for",
+			"Choose a model's shape, or its config.json.")
+	}
 	return bench.Shape{Name: strings.TrimSuffix(path.Base(name), ".json"), Config: config}, err
 }
 

@@ -80,15 +80,19 @@ func TestFlagsOverrideSettings(t *testing.T) {
 			"--context 100 --max-sequences 3 --kv-format affine --kv-bits 8 --kv-group-size 64 " +
 				"--kv-boundary-layers 1 --kv-boundary-bits 5" +
 				" --quantized-kv-start 5000 --max-kv-size 96 --state-format int8 " +
-				"--no-snapkv --snapkv-tokens 8 " +
+				"--no-snapkv " +
 				"--memory-cache-size 2GB --prompt-cache-size 7 --no-prefer-prefill " +
 				"--max-prefill-stall 1s --threads 4 --speculate auto"),
 			engine.Options{Threads: 4, ContextTokens: 100, MaxSequences: 3, KVFormat: "affine",
 				KVBits: "8", KVGroupSize: "64", KVBoundaryLayers: 1,
 				KVBoundaryBits: 5, KVStartTokens: 5000, MaxKVTokens: 96, StateFormat: "int8",
-				SnapKVTokens: 8, Speculate: "auto", MemoryCacheBytes: 2e9, PromptCacheSize: 7,
+				SnapKVTokens: 900, Speculate: "auto", MemoryCacheBytes: 2e9, PromptCacheSize: 7,
 				PreloadBytes:    preloadBytes,
 				MaxPrefillStall: time.Second}},
+		{"SnapKV", "x", []string{"--snapkv", "--snapkv-tokens=8"},
+			engine.Options{SnapKV: true, SnapKVTokens: 8, Speculate: "auto", MemoryCacheBytes: 1e9,
+				PromptCacheSize: 5, PreloadBytes: preloadBytes, PreferPrefill: true,
+				MaxPrefillStall: 100 * time.Millisecond}},
 		{"no preloading", "x", []string{"--no-preload"},
 			engine.Options{Speculate: "auto", MemoryCacheBytes: 1e9, PromptCacheSize: 5,
 				PreferPrefill: true, MaxPrefillStall: 100 * time.Millisecond}},

@@ -52,6 +52,7 @@ func (c *Chat) Run(ctx context.Context, t *terminal) error {
 	defer stop()
 
 	lines := newLineReader(t)
+	noteNoTemplate(t.err, m)
 	talk := &talker{model: m, flags: &c.AnswerFlags,
 		defaults: control.RequestDefaults(file.Get().ForModel(m.ID)), out: t.out,
 		style: styled(t.out)}

@@ -294,7 +294,7 @@ func TestRefusedModelSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, errOut := headroom("", "run", "--kv-format", "f16", "hi")
-	if code != 1 || !strings.Contains(errOut, "The settings of models are in "+file.Path()) {
+	if code != 1 || !strings.Contains(errOut, "settings have kvBits, in "+file.Path()) {
 		t.Errorf("exit %d, stderr %s", code, errOut)
 	}
 }
@@ -414,7 +414,7 @@ func TestChatContinuesAfterAProblem(t *testing.T) {
 func TestModels(t *testing.T) {
 	home := isolate(t)
 	_, out, _ := headroom("", "models")
-	if !regexp.MustCompile(`(?m)^headroom-demo +qwen3_5_moe \(MTP\) +4-bit, group 64 +0\.011 GB `+
+	if !regexp.MustCompile(`(?m)^headroom-demo +qwen3_5_moe \(MTP\) +4-bit, group 64 +\d+\.\d MB `+
 		`+\d+\.\d+ GB +(yes|tight)$`).MatchString(out) || !strings.Contains(out, "Only the bundled model was found") {
 		t.Errorf("output:\n%s", out)
 	}
@@ -533,7 +533,7 @@ func TestServe(t *testing.T) {
 		writer.Close()
 	}()
 	printed := map[string]string{}
-	for lines := bufio.NewScanner(reader); len(printed) < 5 && lines.Scan(); {
+	for lines := bufio.NewScanner(reader); len(printed) < 6 && lines.Scan(); {
 		name, rest, _ := strings.Cut(lines.Text(), ": ")
 		printed[name] = rest
 	}
@@ -546,7 +546,8 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if endpoint == "" || !strings.Contains(printed["token"], filepath.Join(dir, "token")) ||
+	if endpoint == "" || printed["decoding ahead"] != "by the model's own block" ||
+		!strings.Contains(printed["token"], filepath.Join(dir, "token")) ||
 		!strings.Contains(printed["try"], `-H "Authorization: Bearer $HEADROOM_API_KEY"`) {
 		t.Fatalf("output %q; %s", printed, errOut.String())
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"headroom/app/host"
 	"headroom/app/library"
 	"headroom/app/settings"
 	"headroom/engine"
@@ -24,6 +25,24 @@ func (f *ModelFlags) draftModel(s settings.Settings, id string) *engine.DraftMod
 	}
 	return &engine.DraftModel{Source: foundModels.find(f.roots(s), name, aliases(s)), Name: name,
 		Required: f.DraftModel != "", Tokens: cmp.Or(f.NumDraftTokens, m.NumDraftTokens)}
+}
+
+// drafterOf says what drafts for a loaded model, or why its draft model does not; "": nothing does.
+func drafterOf(e host.EngineState) string {
+	name := oneLine(e.DraftModel)
+	switch {
+	case e.DraftModelUnused != "":
+		return "the draft model is not used: " + oneLine(e.DraftModelUnused)
+	case e.Drafter == engine.SpeculateDraft:
+		return "by the draft model " + name
+	case e.Drafter == engine.SpeculateDFlash:
+		return "by the DFlash drafter " + name
+	case e.Drafter == engine.SpeculateMTP && name != "":
+		return "by the block " + name
+	case e.Drafter == engine.SpeculateMTP:
+		return "by the model's own block"
+	}
+	return ""
 }
 
 // foundModels remembers where models are, for a moment: options are asked for often, and each time

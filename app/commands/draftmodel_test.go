@@ -1,12 +1,16 @@
 package commands
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"headroom/app/demo"
+	"headroom/app/host"
+	"headroom/app/service"
 	"headroom/app/settings"
 	"headroom/engine"
 )
@@ -86,12 +90,112 @@ func TestDraftModelRefused(t *testing.T) {
 		{[]string{"serve", "--num-draft-tokens", "9"}, 2,
 			"--num-draft-tokens: expected 0 to 8 drafts, got 9"},
 		{[]string{"run", "--draft-model", "x", "--speculate", "off", "x"}, 2,
-			`--draft-model needs --speculate auto, draft, dflash or mtp, got "off"`},
+			"--draft-model has no effect with the other flags: it needs --speculate auto, draft, " +
+				"dflash or mtp"},
+		{[]string{"run", "--num-draft-tokens", "3", "--speculate", "lookup", "x"}, 2,
+			"--num-draft-tokens has no effect with the other flags: it needs a draft model"},
+		{[]string{"run", "--snapkv-tokens", "99", "--no-snapkv", "x"}, 2,
+			"--snapkv-tokens has no effect with the other flags: it needs --snapkv"},
 		{[]string{"run", "--draft-model", "nope", "x"}, 1, "there is no model nope here"},
 	} {
 		code, out, errOut := headroom("", c.args...)
 		if code != c.code || out != "" || !strings.Contains(errOut, c.want) {
 			t.Errorf("%q: exit %d, stdout %q, stderr %s", c.args, code, out, errOut)
 		}
+	}
+}
+
+// TestFlagsWithoutEffect: a flag that has no effect with the settings as they are is in a warning.
+// Settings of any model that give it one are enough.
+func TestFlagsWithoutEffect(t *testing.T) {
+	on := true
+	with := settings.Settings{Models: map[string]settings.Model{
+		"a": {DraftModel: "b"}, "c": {SnapKV: &on}}}
+	for _, c := range []struct {
+		args []string
+		s    settings.Settings
+		want string // "": no warning
+	}{
+		{[]string{"--num-draft-tokens=3"}, settings.Settings{}, "--num-draft-tokens"},
+		{[]string{"--num-draft-tokens=3"}, with, ""},
+		{[]string{"--num-draft-tokens=3", "--draft-model=x"}, settings.Settings{}, ""},
+		{[]string{"--snapkv-tokens=99"}, settings.Settings{}, "--snapkv-tokens"},
+		{[]string{"--snapkv-tokens=99"}, with, ""},
+		{[]string{"--snapkv-tokens=99", "--snapkv"}, settings.Settings{}, ""},
+		{nil, settings.Settings{}, ""},
+	} {
+		var log bytes.Buffer
+		before := slog.Default()
+		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+		flagsOf(t, c.args...).warnOfFlags(c.s)
+		slog.SetDefault(before)
+		if got := log.String(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%q: the log has %q, expected a warning of %q", c.args, got, c.want)
+		}
+	}
+}
+
+// TestDrafterOf: what drafts is named in words.
+func TestDrafterOf(t *testing.T) {
+	for want, e := range map[string]host.EngineState{
+		"":                                     {},
+		"by the draft model small":             {Drafter: "draft", DraftModel: "small"},
+		"by the DFlash drafter small":          {Drafter: "dflash", DraftModel: "small"},
+		"by the model's own block":             {Drafter: "mtp"},
+		"by the block small":                   {Drafter: "mtp", DraftModel: "small"},
+		"the draft model is not used: no room": {Drafter: "mtp", DraftModelUnused: "no room"},
+	} {
+		if got := drafterOf(e); got != want {
+			t.Errorf("%+v: %q, expected %q", e, got, want)
+		}
+	}
+}
+
+// TestBenchOfDrafter: the config.json of a drafter is no shape of a model.
+func TestBenchOfDrafter(t *testing.T) {
+	isolate(t)
+	const drafter = "../../engine/models/testdata/dflash/qwen3_5_text/config.json"
+	for _, args := range [][]string{{"bench", "snapkv", drafter},
+		{"bench", "speculate", "qwen3-0.6b", "--draft-model", drafter}} {
+		if code, _, errOut := headroom("", args...); code != 1 ||
+			!strings.Contains(errOut, "it is the config.json of a drafter") {
+			t.Errorf("%q: exit %d, %s", args, code, errOut)
+		}
+	}
+}
+
+// TestRunWithoutTemplate: a model without a chat template continues the text, and says so.
+func TestRunWithoutTemplate(t *testing.T) {
+	isolate(t)
+	dir := filepath.Join(t.TempDir(), "plain")
+	if err := os.CopyFS(dir, os.DirFS("../../engine/models/testdata/tiny/qwen3")); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := demo.Files.ReadFile("model/tokenizer.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), tokens, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errOut := headroom("", "run", "--device=cpu", "--max-tokens=1", dir, "!")
+	if code != 0 || !strings.Contains(errOut,
+		"plain has no chat template: it continues the text that it is given.\n") {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+}
+
+// TestModelsListDraftModels: the list names the draft models of the settings, and says why one is
+// not used.
+func TestModelsListDraftModels(t *testing.T) {
+	isolate(t)
+	if err := service.OpenSettings().Change(func(s *settings.Settings) {
+		s.Models = map[string]settings.Model{demo.ID: {DraftModel: "nope"}}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "\nDraft models:\n  headroom-demo: nope, which is not used: there is no model"
+	if code, out, errOut := headroom("", "models"); code != 0 || !strings.Contains(out, want) {
+		t.Errorf("exit %d, %s%s", code, out, errOut)
 	}
 }

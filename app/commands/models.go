@@ -5,11 +5,13 @@ package commands
 // loaded.
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
+	"headroom/app/host"
 	"headroom/app/library"
 	"headroom/app/memory"
 	"headroom/app/service"
@@ -54,21 +56,22 @@ func (c *ModelsList) Run(t *terminal) error {
 	file := service.OpenSettings()
 	l := c.library(file)
 	models := l.Scan()
-	room := reading.HeadroomBytes(memory.EngineBytes{})
-	fmt.Fprintf(t.out, "%s of %s of memory are available for a model.\n\n", gigabytes(room),
-		gigabytes(reading.TotalBytes))
+	room := reading.HeadroomBytes(memory.EngineBytes{}, memory.EngineBytes{})
+	fmt.Fprintf(t.out, "%s of %s of memory are available for a model.\n\n", memory.Text(room),
+		memory.Text(reading.TotalBytes))
 	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tARCHITECTURE\tQUANTIZATION\tSIZE\tNEEDS\tFITS")
 	for _, m := range models {
 		if m.Err == nil {
 			d := m.Description
-			need := d.Need.TotalBytes()
+			need := host.EstimateNeed(d, room)
 			architecture := d.Architecture + tasks[d.Task]
 			if d.Drafts {
 				architecture += " (MTP)"
 			}
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", oneLine(m.ID), architecture,
-				d.Quantization, gigabytes(d.SizeBytes), gigabytes(need), memory.Fits(need, room))
+				d.Quantization, formatBytes(d.SizeBytes), memory.Text(need),
+				memory.Fits(need, room))
 		}
 	}
 	if err := table.Flush(); err != nil {
@@ -80,6 +83,9 @@ func (c *ModelsList) Run(t *terminal) error {
 	printUnusable(t, models, library.Drafter, "Draft for other models")
 	printCopies(t, models, file.Get().Configured)
 	printAliases(t, models, aliases(file.Get()))
+	printDraftModels(t, models, func(id string) string {
+		return cmp.Or(c.DraftModel, file.Get().ForModel(id).DraftModel)
+	})
 	heading := "\nNot searched:\n"
 	for _, note := range slices.Concat(library.Unreadable(c.ModelsDir), l.Notes()) {
 		fmt.Fprintf(t.out, "%s  %s\n", heading, oneLine(note))
@@ -115,9 +121,9 @@ func progress(d *library.Download) string {
 	case d == nil || d.DoneBytes == 0 && d.TotalBytes == 0:
 		return ""
 	case d.TotalBytes == 0:
-		return fmt.Sprintf(" (%s so far)", gigabytes(d.DoneBytes))
+		return fmt.Sprintf(" (%s so far)", formatBytes(d.DoneBytes))
 	}
-	return fmt.Sprintf(" (%s of %s)", gigabytes(d.DoneBytes), gigabytes(d.TotalBytes))
+	return fmt.Sprintf(" (%s of %s)", formatBytes(d.DoneBytes), formatBytes(d.TotalBytes))
 }
 
 // printAliases lists the aliases that have no effect.
@@ -129,13 +135,32 @@ func printAliases(t *terminal, models []library.Model, aliases func(id string) [
 	}
 }
 
+// printDraftModels lists the draft models of models, and why one cannot draft. drafter returns the
+// name of a model's; "": it has none.
+func printDraftModels(t *terminal, models []library.Model, drafter func(id string) string) {
+	heading := "\nDraft models:\n"
+	for _, m := range models {
+		name, why := drafter(m.ID), m.Description.DraftModelUnused
+		if name == "" || m.Err != nil {
+			continue
+		}
+		line := fmt.Sprintf("%s: %s", m.ID, name)
+		if why != "" {
+			line += ", which is not used: " + why
+		}
+		fmt.Fprintf(t.out, "%s  %s\n", heading, oneLine(line))
+		heading = ""
+	}
+}
+
 // printCopies lists the models that exist in several folders, and the settings of copies that have
 // no effect.
 func printCopies(t *terminal, models []library.Model, configured func(id string) bool) {
 	heading := "\nIn several folders:\n"
 	for _, m := range models {
 		if len(m.Places) > 1 {
-			fmt.Fprintf(t.out, "%s  %s, %s each\n", heading, oneLine(m.ID), gigabytes(m.SizeBytes))
+			fmt.Fprintf(t.out, "%s  %s, %s each\n", heading, oneLine(m.ID),
+				formatBytes(m.SizeBytes))
 			heading = ""
 			for _, p := range m.Places {
 				fmt.Fprintf(t.out, "    %s\n", oneLine(p.Dir))
@@ -148,13 +173,4 @@ func printCopies(t *terminal, models []library.Model, configured func(id string)
 			}
 		}
 	}
-}
-
-// gigabytes formats a size in GB of 2^30 bytes, like the system's own monitor.
-func gigabytes(bytes int64) string {
-	gb := float64(bytes) / (1 << 30)
-	if gb < 0.1 {
-		return fmt.Sprintf("%.3f GB", gb)
-	}
-	return fmt.Sprintf("%.1f GB", gb)
 }

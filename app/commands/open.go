@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -26,7 +25,6 @@ import (
 	"headroom/app/version"
 	"headroom/app/worker"
 	"headroom/engine"
-	"headroom/engine/problem"
 )
 
 // ModelFlags are the flags of every command that runs a model: where it is found and how it runs.
@@ -37,8 +35,8 @@ type ModelFlags struct {
 	Float32        bool   `name:"float32" help:"Compute activations in float32; several times slower."`
 	NoPrefixes     bool   `name:"no-prefix-cache" help:"Process every prompt from the start, without reusing cached prefixes."`
 	MaxSequences   int    `help:"Maximum number of requests that run at once, up to 256. Default: 8." placeholder:"N"`
-	Speculate      string `help:"How tokens are decoded ahead where that is faster: by lookup of what the prompt already says, by the model's own block (mtp), by a draft model (draft), by a DFlash drafter (dflash), by whichever is faster (auto), or off. No answer depends on it. Default: auto." placeholder:"HOW"`
-	DraftModel     string `help:"Smaller model with the same vocabulary, a DFlash drafter for the model, or the folder of a block for it (MTP), which drafts tokens in place of the model's own block: an ID, a name, an alias or a folder. Default: draftModel in the model's settings, or none." placeholder:"DIR_OR_NAME"`
+	Speculate      string `help:"How tokens are decoded ahead where that is faster: by lookup of what the prompt already says, by the model's own block or its assistant (mtp), by a draft model (draft), by a DFlash drafter (dflash), by whichever is faster (auto), or off. No answer depends on it. Default: auto." placeholder:"HOW"`
+	DraftModel     string `help:"Smaller model with the same vocabulary, a DFlash drafter or an assistant (Gemma 4) for the model, or the folder of a block for it (MTP), which drafts tokens in place of the model's own block: an ID, a name, an alias or a folder. Default: draftModel in the model's settings, or none." placeholder:"DIR_OR_NAME"`
 	NumDraftTokens int    `help:"Maximum number of tokens that the draft model drafts for a pass, up to 8. Default: as many as are worth their time." placeholder:"N"`
 	KVFlags
 	CacheFlags
@@ -71,16 +69,12 @@ func (f *ModelFlags) Validate() error {
 	if err := engine.CheckDraftTokens(f.NumDraftTokens); err != nil {
 		return fmt.Errorf("--num-draft-tokens: %w", err)
 	}
-	if f.DraftModel != "" && f.Speculate != "" && !engine.UsesDraftModel(f.Speculate) {
-		return fmt.Errorf("--draft-model needs --speculate auto, draft, dflash or mtp, got %.80q",
-			f.Speculate)
-	}
 	if f.Speculate != "" {
 		if err := engine.CheckSpeculate(f.Speculate); err != nil {
 			return fmt.Errorf("--speculate: %w", err)
 		}
 	}
-	return nil
+	return f.checkTogether()
 }
 
 // maxThreads is more than any machine has cores. The Go runtime ends a program that starts
@@ -263,6 +257,7 @@ func modelRules(m settings.Model) host.ModelRules {
 
 // newHost returns the host of a command. The caller closes it.
 func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
+	f.warnOfFlags(s.Get())
 	for _, sentence := range library.Unreadable(f.ModelsDir) {
 		slog.Warn(sentence)
 	}
@@ -316,7 +311,7 @@ func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 func load(ctx context.Context, h *host.Host, s *settings.File, model string,
 	errOut io.Writer) error {
 	if err := h.Start(model); err != nil {
-		return blameSettings(err, s)
+		return blameSettings(err, s, model)
 	}
 	return awaitModel(ctx, h, s, errOut)
 }
@@ -327,17 +322,8 @@ func awaitModel(ctx context.Context, h *host.Host, s *settings.File, errOut io.W
 		finish := showProgress(h, errOut)
 		defer finish()
 	}
-	return blameSettings(h.Wait(ctx), s)
-}
-
-// blameSettings adds to a refusal of options where the settings of models are, if there are any.
-func blameSettings(err error, s *settings.File) error {
-	if err == nil || problem.From(err).Code != problem.BadRequest || len(s.Get().Models) == 0 {
-		return err
-	}
-	named := *problem.From(err)
-	named.Fix = strings.TrimSpace(named.Fix + " The settings of models are in " + s.Path() + ".")
-	return &named
+	model := h.State().Engine.Model
+	return blameSettings(h.Wait(ctx), s, model)
 }
 
 // showProgress draws a progress bar until the returned function is called, which erases it. A model

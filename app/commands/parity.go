@@ -5,19 +5,21 @@ package commands
 // before trusting a speed-up.
 
 import (
-	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
+	"headroom/app/disk"
 	"headroom/app/parity"
 	"headroom/app/service"
+	"headroom/app/settings"
 	"headroom/engine"
 	"headroom/engine/problem"
 )
@@ -25,7 +27,7 @@ import (
 // Parity is `headroom parity`.
 type Parity struct {
 	Model          string   `arg:"" optional:"" help:"Model: an ID, a name or a folder. Default: the bundled demo model."`
-	Prompts        string   `help:"File with the prompts: one per line, or JSON lines with \"prompt\". Default: eight that are built in." type:"existingfile" placeholder:"FILE"`
+	Prompts        string   `help:"File with the prompts, or - for standard input: one per line, or JSON lines with \"prompt\". Default: eight that are built in." type:"existingfile" placeholder:"FILE"`
 	Tokens         int      `help:"Maximum length of an answer in tokens." default:"48"`
 	JSON           bool     `name:"json" help:"Print the result as JSON."`
 	Device         string   `help:"Device to check: cpu, metal or, for development, sim and nv. Default: metal if the GPU passes its self-test, else cpu." enum:",cpu,metal,sim,nv" default:"" placeholder:"DEVICE"`
@@ -34,7 +36,7 @@ type Parity struct {
 	MaxSequences   int      `help:"Maximum number of requests that run at once. Default: 8." placeholder:"N"`
 	Float32        bool     `name:"float32" help:"Compute activations in float32; several times slower."`
 	ModelsDir      []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
-	DraftModel     string   `help:"Smaller model with the same vocabulary, a DFlash drafter for the model, or the folder of a block for it (MTP), whose drafts are checked too: an ID, a name, an alias or a folder. Default: draftModel in the model's settings, or none." placeholder:"DIR_OR_NAME"`
+	DraftModel     string   `help:"Smaller model with the same vocabulary, a DFlash drafter or an assistant (Gemma 4) for the model, or the folder of a block for it (MTP), whose drafts are checked too: an ID, a name, an alias or a folder. Default: draftModel in the model's settings, or none." placeholder:"DIR_OR_NAME"`
 	NumDraftTokens int      `help:"Maximum number of tokens that the draft model drafts for a pass, up to 8. Default: as many as are worth their time." placeholder:"N"`
 	KVFlags
 
@@ -61,15 +63,16 @@ func (c *Parity) modelFlags() ModelFlags {
 // be the same is not.
 func (c *Parity) Run(ctx context.Context, t *terminal) error {
 	file, flags := service.OpenSettings(), c.modelFlags()
+	flags.warnOfFlags(file.Get())
 	m, err := flags.library(file).ResolveNamed(nil, c.Model, aliases(file.Get()))
 	if err != nil {
-		return err
+		return blameSettings(err, file, m.ID)
 	}
 	if m.Description.Task != "" {
 		return problem.New(problem.BadRequest, "This model cannot be checked",
 			m.ID+" generates no text", "Choose a language model.")
 	}
-	texts, err := c.texts()
+	texts, err := c.texts(ctx, t.in)
 	if err != nil {
 		return err
 	}
@@ -79,8 +82,8 @@ func (c *Parity) Run(ctx context.Context, t *terminal) error {
 			fmt.Fprintf(t.err, "%d of %d: %s\n", step, steps, what)
 		}}
 	if o.Prompts, err = parity.Encode(ctx, m.Source, texts,
-		cmp.Or(o.Engine.ContextTokens, m.Description.ContextTokens)); err != nil {
-		return err
+		contextOf(o.Engine, m.Description)); err != nil {
+		return blameSettings(err, file, m.ID)
 	}
 	o.Engine.ModelName = m.ID
 	if err := c.devices(ctx, &o); err != nil {
@@ -92,9 +95,10 @@ func (c *Parity) Run(ctx context.Context, t *terminal) error {
 	defer os.RemoveAll(o.Dir)
 	r, err := parity.Run(ctx, o)
 	if err != nil {
-		return blameSettings(err, file)
+		return blameSettings(err, file, m.ID)
 	}
 	r.Model = m.ID
+	c.nameSetting(r, file.Path())
 	if c.JSON {
 		err = printJSON(t.out, r)
 	} else {
@@ -104,6 +108,24 @@ func (c *Parity) Run(ctx context.Context, t *terminal) error {
 		return exitProblem
 	}
 	return err
+}
+
+// nameSetting says where a draft model that is not used is named, unless a flag names it.
+func (c *Parity) nameSetting(r *parity.Report, path string) {
+	for i := range r.Ways {
+		if row := &r.Ways[i]; row.Way == parity.AheadDraft && row.NotTried != "" &&
+			c.DraftModel == "" {
+			row.NotTried += "; the setting draftModel in " + path + " names it"
+		}
+	}
+}
+
+// contextOf returns the longest context that a model may have with these options.
+func contextOf(o engine.Options, d engine.Description) int {
+	if o.ContextTokens == 0 {
+		return d.ContextTokens
+	}
+	return min(o.ContextTokens, d.ContextTokens)
 }
 
 // devices sets the device to check and the one to compare with.
@@ -120,51 +142,74 @@ func (c *Parity) devices(ctx context.Context, o *parity.Options) error {
 	return nil
 }
 
-// texts returns the prompts of the file, or else those that are built in.
-func (c *Parity) texts() ([]string, error) {
-	if c.Prompts == "" {
+// texts returns the prompts of the file or of standard input, or else those that are built in.
+func (c *Parity) texts(ctx context.Context, in io.Reader) ([]string, error) {
+	unreadable := func(err error, fix string) error {
+		return problem.Wrap(problem.BadRequest, err, "The prompts cannot be read", fix)
+	}
+	switch c.Prompts {
+	case "":
 		return parity.Prompts, nil
+	case "-", "/dev/stdin":
+		data, err := abandonable(ctx,
+			func() ([]byte, error) { return io.ReadAll(io.LimitReader(in, maxPromptBytes+1)) })
+		if err == nil && len(data) > maxPromptBytes {
+			err = fmt.Errorf("they have more than %s", formatBytes(maxPromptBytes))
+		}
+		if err != nil && !interrupted(err) {
+			err = unreadable(err, "")
+		}
+		if err != nil {
+			return nil, err
+		}
+		return readPrompts(data)
 	}
-	f, err := os.Open(c.Prompts)
+	data, _, err := disk.Read(c.Prompts, maxPromptBytes)
 	if err != nil {
-		return nil, problem.Wrap(problem.BadRequest, err, "The prompts cannot be read", "")
+		return nil, unreadable(err, "Choose a regular file, or - for standard input.")
 	}
-	defer f.Close()
-	return readPrompts(f)
+	return readPrompts(data)
 }
 
 // readPrompts reads prompts, one per line. If the first line is a JSON object, each line is one.
 // Empty lines are skipped.
-func readPrompts(r io.Reader) (texts []string, err error) {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxPromptBytes)
-	asJSON := false
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" {
+func readPrompts(data []byte) (texts []string, err error) {
+	asJSON, n := false, 0
+	for line := range strings.Lines(string(data)) {
+		n++
+		if line = strings.TrimSpace(line); line == "" {
 			continue
+		}
+		if !utf8.ValidString(line) {
+			return nil, badPrompt(n, "it is not UTF-8")
 		}
 		asJSON = asJSON || len(texts) == 0 && strings.HasPrefix(line, "{")
 		if asJSON {
-			var object struct{ Prompt *string }
-			if err := json.Unmarshal([]byte(line), &object); err != nil {
+			if line, err = promptOf(line); err != nil {
 				return nil, badPrompt(n, err.Error())
 			}
-			if object.Prompt == nil {
-				return nil, badPrompt(n, `it has no "prompt"`)
-			}
-			line = *object.Prompt
 		}
 		texts = append(texts, line)
 	}
-	switch {
-	case lines.Err() != nil:
-		return nil, problem.Wrap(problem.BadRequest, lines.Err(), "The prompts cannot be read", "")
-	case len(texts) == 0:
+	if len(texts) == 0 {
 		return nil, problem.New(problem.BadRequest, "There are no prompts", "the file is empty",
 			"Write one prompt per line.")
 	}
 	return texts, nil
+}
+
+// promptOf returns the prompt in a line of JSON.
+func promptOf(line string) (string, error) {
+	var object struct {
+		Prompt *string `json:"prompt"`
+	}
+	switch err := json.Unmarshal([]byte(line), &object); {
+	case err != nil:
+		return "", settings.InWords(err)
+	case object.Prompt == nil:
+		return "", errors.New(`it has no "prompt"`)
+	}
+	return *object.Prompt, nil
 }
 
 func badPrompt(line int, why string) error {

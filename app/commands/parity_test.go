@@ -10,10 +10,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"headroom/app/demo"
 	"headroom/app/parity"
+	"headroom/app/service"
+	"headroom/app/settings"
 	"headroom/engine"
 	"headroom/engine/problem"
 )
@@ -116,10 +119,12 @@ func TestReadPrompts(t *testing.T) {
 		{`{"prompt": "a\nb"}` + "\n\n" + `{"id": 3, "prompt": ""}`, []string{"a\nb", ""}, ""},
 		{`{"prompt": "a"}` + "\nb", nil, "Line 2 is not a prompt"},
 		{"\n" + `{"text": "a"}`, nil, `Line 2 is not a prompt: it has no "prompt"`},
-		{`{"prompt": 3}`, nil, "Line 1 is not a prompt"},
+		{`{"prompt": 3}`, nil, "Line 1 is not a prompt: prompt: expected a text, got number"},
+		{"\xff", nil, "Line 1 is not a prompt: it is not UTF-8"},
+		{strings.Repeat("a", 1<<20), []string{strings.Repeat("a", 1<<20)}, ""},
 		{" \n", nil, "There are no prompts"},
 	} {
-		got, err := readPrompts(strings.NewReader(c.text))
+		got, err := readPrompts([]byte(c.text))
 		if !slices.Equal(got, c.want) || (err == nil) != (c.err == "") ||
 			!strings.Contains(fmt.Sprint(err), c.err) && err != nil {
 			t.Errorf("%q: %q, %v, expected %q, %s", c.text, got, err, c.want, c.err)
@@ -129,7 +134,10 @@ func TestReadPrompts(t *testing.T) {
 
 func TestParityRefusals(t *testing.T) {
 	home := isolate(t)
-	vectors := "../../engine/testdata/vectors/modernbert"
+	vectors, pipe := "../../engine/testdata/vectors/modernbert", filepath.Join(home, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		code int
 		want string
@@ -140,15 +148,57 @@ func TestParityRefusals(t *testing.T) {
 		{2, "no such file", []string{"--prompts", filepath.Join(home, "none.txt")}},
 		{1, "There is no model", []string{"gpt-4"}},
 		{1, "generates no text", []string{vectors}},
-		{1, "maximum context length is 64 tokens", []string{"--context=64", "--device=cpu"}},
+		{1, "Prompt 1 is too long to be checked", []string{"--context=8", "--device=cpu"}},
+		{1, "shorter than the context of 64", []string{"--context=64", "--device=cpu"}},
+		{1, "The prompts cannot be read", []string{"--prompts", "/dev/zero"}},
+		{1, "Choose a regular file, or - for standard input", []string{"--prompts", pipe}},
+		{1, "There are no prompts", []string{"--prompts", "-"}},
 	} {
 		if code, out, errOut := headroom("", append([]string{"parity"}, c.args...)...); code !=
 			c.code || !strings.Contains(errOut, c.want) || out != "" {
 			t.Errorf("%s: exit %d, %s%s, expected %s", c.args, code, out, errOut, c.want)
 		}
 	}
-	_, err := (&Parity{Prompts: home}).texts()
+	_, err := (&Parity{Prompts: home}).texts(t.Context(), nil)
 	if problem.From(err).Code != problem.BadRequest {
 		t.Errorf("a folder of prompts: %v", err)
+	}
+}
+
+// TestParityNamesDraftModel: the row of a draft model that a setting names and that cannot draft
+// says why, and names the setting and the file.
+func TestParityNamesDraftModel(t *testing.T) {
+	home := isolate(t)
+	file := service.OpenSettings()
+	if err := file.Change(func(s *settings.Settings) {
+		s.Models = map[string]settings.Model{demo.ID: {DraftModel: "nope"}}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	prompts := filepath.Join(home, "prompts.txt")
+	if err := os.WriteFile(prompts, []byte("What is a KV cache?\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errOut := headroom("", "parity", "--device=cpu", "--tokens=6", "--prompts", prompts)
+	want := "there is no model nope here, expected a model's name or its folder; the setting " +
+		"draftModel in " + file.Path() + " names it"
+	if code != 0 || !strings.Contains(out, want) {
+		t.Errorf("exit %d, %s%s, expected %s", code, out, errOut, want)
+	}
+}
+
+// TestParityBlamesSettings: the error names the setting that is to blame, and the file.
+func TestParityBlamesSettings(t *testing.T) {
+	isolate(t)
+	file := service.OpenSettings()
+	if err := file.Change(func(s *settings.Settings) {
+		s.Models = map[string]settings.Model{demo.ID: {ContextTokens: 64, Aliases: []string{"d"}}}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errOut := headroom("", "parity", "--device=cpu", "d")
+	if want := "This model's settings have contextTokens, in " + file.Path() + "."; code != 1 ||
+		!strings.Contains(errOut, want) {
+		t.Errorf("exit %d, %s, expected %s", code, errOut, want)
 	}
 }

@@ -64,6 +64,7 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
+	noteNoTemplate(t.err, m)
 	talk := &talker{model: m, flags: &c.AnswerFlags,
 		defaults: control.RequestDefaults(file.Get().ForModel(m.ID)), out: t.out,
 		style: styled(t.out)}

@@ -91,12 +91,17 @@ func (c *Serve) serve(ctx context.Context, o service.Options, t *terminal) error
 		return err
 	}
 	defer s.Close()
-	// The model is being loaded before the first request is read, which would be refused otherwise.
-	if err := s.Host.Start(c.Model); err != nil {
-		return blameSettings(err, o.Settings)
-	}
-	served := make(chan error, 1)
+	// The address answers at once. Requests wait until the model has been found and loaded.
+	started, served := s.Host.StartLater(c.Model), make(chan error, 1)
 	go func() { served <- s.Serve(ctx) }()
+	select {
+	case err := <-started:
+		if err != nil {
+			return blameSettings(err, o.Settings, c.Model)
+		}
+	case <-ctx.Done():
+		return <-served
+	}
 	first := s.Host.State().Engine.Model
 	if err := awaitModel(ctx, s.Host, o.Settings, t.err); err != nil {
 		// A model that somebody started meanwhile, or a stop, must not end the server.
@@ -189,6 +194,9 @@ func (c *Serve) greet(out io.Writer, served *service.Service) {
 	}
 	fmt.Fprintf(out, "Headroom %s: %s is ready (%s, %d tokens of context)\n", version.Version,
 		s.Engine.Model, s.Engine.Device, s.Engine.ContextTokens)
+	if line := drafterOf(s.Engine); line != "" {
+		fmt.Fprintln(out, "decoding ahead: "+line)
+	}
 	fmt.Fprintf(out, "endpoint: http://%s/v1\n", address)
 	if c.Host == "0.0.0.0" || c.Host == "::" {
 		fmt.Fprintln(out, "other computers: the same port at an address of this one")

@@ -207,27 +207,28 @@ var verdicts = []found{
 		want: "Damaged: The tokenizer is missing: tokenizer.json is only a Git LFS pointer. Run " +
 			"git lfs pull in the folder, or download the model again."},
 	{name: "tokenizer-empty", files: map[string]string{"tokenizer.json": ""},
-		want: "Damaged: The model's tokenizer.json cannot be used: it is empty. Download the " +
-			"model again."},
+		want: "Damaged: The model's tokenizer.json cannot be used: it is empty. Download or " +
+			"convert the model again."},
 	{name: "tokenizer-page", files: map[string]string{"tokenizer.json": "<html></html>"},
 		want: "Damaged: The model's tokenizer.json cannot be used: it is not a JSON object. " +
-			"Download the model again."},
+			"Download or convert the model again."},
 	{name: "tokenizer-cut-off", files: map[string]string{"tokenizer.json": `{"model": {"vocab": `},
 		want: "Damaged: The model's tokenizer.json cannot be used: its JSON is cut off. Download " +
-			"the model again."},
+			"or convert the model again."},
 	{name: "template-syntax", files: map[string]string{"chat_template.jinja": "{% if %}"},
 		want: "Damaged: The chat template in the model's chat_template.jinja cannot be used: " +
-			"chat template, line 1: expected an expression, got the end of the tag. Download the " +
-			"model again."},
+			"chat template, line 1: expected an expression, got the end of the tag. Download or " +
+			"convert the model again."},
 	{name: "template-filter", files: map[string]string{"chat_template.jinja": "{{ 1 | nope }}"},
 		want: "Damaged: The chat template in the model's chat_template.jinja cannot be used: " +
-			"chat template, line 1: there is no filter 'nope'. Download the model again."},
+			"chat template, line 1: there is no filter 'nope'. Download or convert the model " +
+			"again."},
 	{name: "more-norms", edit: with("model.layers.1.self_attn.q_norm.weight", 32),
 		want: `Not supported: Headroom cannot run this variant of "llama": the architecture has ` +
 			`no tensor model.layers.1.self_attn.q_norm.weight.` + otherOne},
 	{name: "cut-off", files: map[string]string{"config.json": `{"model_type": "llama"`},
-		want: "Damaged: config.json is not valid JSON: unexpected end of JSON input. Download " +
-			"the model again."},
+		want: "Damaged: config.json is not valid JSON: unexpected end of JSON input. Download or " +
+			"convert the model again."},
 }
 
 // plant writes the folder.

@@ -255,8 +255,8 @@ func readBody(r *http.Request, maxBytes int64, strict bool, q any, example strin
 		err = json.Unmarshal(body.Bytes, q)
 	}
 	if err != nil {
-		return problem.Wrap(problem.BadRequest, err, "The request body is not valid",
-			"Send, for example, "+example+".")
+		return problem.Wrap(problem.BadRequest, settings.InWords(err),
+			"The request body is not valid", "Send, for example, "+example+".")
 	}
 	return nil
 }

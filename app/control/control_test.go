@@ -475,13 +475,13 @@ func TestContract(t *testing.T) {
 	contract(t, state, map[string]string{
 		"": "version engine engines endpoint memory cache speed power requests lastFinished " +
 			"modelsVersion checking checksVersion roomBytes",
-		"engine": "status model progress device contextTokens cacheFormat stateFormat error " +
-			"retryAt notice requested pinned requests memoryBytes generatedTokens draftTokens " +
-			"acceptedTokens lastUsedAt",
+		"engine": "status model progress device contextTokens cacheFormat stateFormat " +
+			"drafter draftModel draftModelUnused error retryAt notice requested pinned " +
+			"requests memoryBytes reservedBytes generatedTokens draftTokens acceptedTokens " +
+			"lastUsedAt",
 		"engine.error": "code message why fix",
 		"endpoint":     "url uiUrl",
-		"memory": "totalBytes availableBytes headroomBytes wiredLimitBytes untouchedBytes " +
-			"segments",
+		"memory":       "totalBytes availableBytes headroomBytes wiredLimitBytes segments",
 		"cache": "on dir bytes maxBytes entries diskBytes freeBytes minFreeBytes todayBytes " +
 			"dailyWriteBytes writtenBytes writtenSince hits misses secondsSaved dropped skipped " +
 			"damaged otherVersions evicted saveErrors error memoryBytes",
@@ -493,20 +493,21 @@ func TestContract(t *testing.T) {
 			"generatedTokens tokensPerSecond startedAt",
 	})
 	contract(t, host.ModelList{Models: []host.Model{{Download: &host.Download{},
-		Places: []host.Place{{}}}}}, map[string]string{
-		"": "models contextTokens roomBytes folders watch",
+		Places: []host.Place{{}}}}, Suggestions: []host.Suggestion{{}}}, map[string]string{
+		"":            "models contextTokens roomBytes largestParameters suggestions folders watch",
+		"suggestions": "id note downloadBytes needBytes need fits",
 		"models": "id name path architecture task parameters quantization drafts sizeBytes " +
-			"needBytes fits loaded bundled error state contextTokens updatedAt " +
+			"needBytes need fits loaded bundled error state contextTokens updatedAt " +
 			"download places",
+		"models.need":     "contextTokens weightsBytes kvBytes stateBytes scratchBytes",
 		"models.download": "doneBytes totalBytes missing parts",
 		"models.places":   "id path origin",
 		"watch":           "on paused watchedFolders polledFolders pollReason",
 	})
 	contract(t, host.WhatIf{Formats: []host.WhatIfFormat{{}}}, map[string]string{
 		"": "model contextTokens trainedTokens streams roomBytes formats",
-		"formats": "name kvFormat kvBits kvBytesPerToken weightsBytes kvBytes stateBytes " +
-			"scratchBytes needBytes fits " +
-			"largestContextTokens",
+		"formats": "name kvFormat kvBits kvBytesPerToken needBytes need fullBytes fits " +
+			"largestContextTokens memory",
 	})
 	contract(t, wired.Status{}, map[string]string{
 		"": "unavailableReason limitBytes persistedBytes recommendedBytes safeBytes minBytes " +

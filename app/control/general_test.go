@@ -132,7 +132,7 @@ func TestGeneralSettingsRefused(t *testing.T) {
 	w := newGeneral(t)
 	before := w.file.Get()
 	for body, want := range map[string]string{
-		`{"allowHost":["x"]}`:             "unknown field",
+		`{"allowHost":["x"]}`:             "there is no key",
 		`{"port":0}`:                      "ports are 1 to 65535",
 		`{"port":70000}`:                  "ports are 1 to 65535",
 		`{"port":"x"}`:                    "request body is not valid",

@@ -20,7 +20,8 @@ func (a *API) memoryRoutes() []Route {
 	return []Route{
 		route("GET /control/memory/what-if",
 			"Computes how much memory a model would need with another context length or number of "+
-				"streams, in each KV cache format.", "",
+				"streams, in each KV cache format. Without them it is the need in the list of "+
+				"models.", "",
 			func(r *http.Request, _ nothing) (host.WhatIf, error) { return a.whatIf(r) }).
 			withQueries(Query{"model", "A model's ID. Default: the loaded model."},
 				Query{"context", "The context length of each stream, in tokens."},

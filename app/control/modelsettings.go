@@ -96,7 +96,7 @@ func CheckModel(m settings.Model) error {
 	case m.MaxSequences < 0 || m.MaxSequences > MaxSequences:
 		return fmt.Errorf("%d requests at once, expected 0 to %d", m.MaxSequences, MaxSequences)
 	case engine.CheckDraftTokens(m.NumDraftTokens) != nil:
-		return engine.CheckDraftTokens(m.NumDraftTokens)
+		return fmt.Errorf("numDraftTokens: %w", engine.CheckDraftTokens(m.NumDraftTokens))
 	case m.IdleUnloadMinutes != nil &&
 		(*m.IdleUnloadMinutes < 0 || *m.IdleUnloadMinutes > settings.MaxIdleMinutes):
 		return fmt.Errorf("%d idle minutes, expected 0 to %d", *m.IdleUnloadMinutes,

@@ -72,6 +72,29 @@ func TestModelSettings(t *testing.T) {
 	}
 }
 
+// TestModelSettingsInWords: a value of the wrong type is refused in words of JSON, with its key.
+func TestModelSettingsInWords(t *testing.T) {
+	file, err := settings.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(New(Options{Host: &fakeHost{}, Token: "T", Settings: file,
+		Server: http.NotFoundHandler()}))
+	defer s.Close()
+	for body, want := range map[string]string{
+		`{"draftModel":5}`:       "draftModel: expected a text, got number",
+		`{"numDraftTokens":"x"}`: "numDraftTokens: expected an integer, got string",
+		`{"numDraftTokens":9}`:   "numDraftTokens: expected 0 to 8 drafts, got 9",
+		`{"aliases":{}}`:         "aliases: expected a list, got object",
+		`{"pinned":1}`:           "pinned: expected true or false, got number",
+	} {
+		status, _, text := do(t, "PUT", s.URL+"/control/models/m/settings", body, TokenHeader, "T")
+		if status != 400 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s, expected %q", body, status, text, want)
+		}
+	}
+}
+
 func (h *fakeHost) DraftModels(id string) ([]string, error) {
 	return []string{"drafter of " + id}, nil
 }

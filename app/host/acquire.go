@@ -14,8 +14,12 @@ import (
 	"headroom/engine/server"
 )
 
-// Acquire implements server.Models: it returns the loaded model that id names.
+// Acquire implements server.Models: it returns the loaded model that id names. It does not wait for
+// the first scan.
 func (h *Host) Acquire(id string) (server.Model, error) {
+	if h.begins() {
+		return server.Model{}, errBegins()
+	}
 	rules, models := h.requestRules(), h.models.list()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -173,7 +177,8 @@ func neverLoads(err error) bool {
 // first.
 func (h *Host) List() []server.ModelInfo {
 	rules, models := h.requestRules(), h.models.list()
-	list := h.listInstances(rules)
+	_, _, room := h.readMemory()
+	list := h.listInstances(rules, room)
 	if rules.Load {
 		listed := make(map[string]bool, len(list))
 		for _, one := range list {
@@ -182,8 +187,9 @@ func (h *Host) List() []server.ModelInfo {
 		for i := range models {
 			if m := &models[i]; m.Err == nil && !listed[m.ID] {
 				list = append(list, server.ModelInfo{ID: m.ID, State: server.Unloaded,
-					ContextTokens: plannedContext(m), Description: m.Description,
-					UpdatedAt: m.UpdatedAt})
+					ContextTokens: needOf(m.Description, nil, room, 0).ContextTokens,
+					Description:   m.Description,
+					UpdatedAt:     m.UpdatedAt})
 			}
 		}
 	}
@@ -216,7 +222,7 @@ func (h *Host) addAliases(list []server.ModelInfo, models []library.Model, rules
 }
 
 // listInstances returns the entries of List that have an instance.
-func (h *Host) listInstances(rules RequestRules) (list []server.ModelInfo) {
+func (h *Host) listInstances(rules RequestRules, roomBytes int64) (list []server.ModelInfo) {
 	general, ofLoaded := h.generalIdleUnload(), h.rulesOfLoaded()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -226,13 +232,13 @@ func (h *Host) listInstances(rules RequestRules) (list []server.ModelInfo) {
 			continue
 		}
 		one := server.ModelInfo{ID: i.model.ID, State: server.Unloaded,
-			ContextTokens: i.contextTokens(), Description: i.model.Description,
+			ContextTokens: i.contextTokens(roomBytes), Description: i.model.Description,
 			UpdatedAt: i.model.UpdatedAt}
 		switch t := i.running(); {
 		case t != nil:
 			one.State, one.Engine = server.Loaded, t.engine
 			one.ContextTokens = t.engine.Info().ContextTokens
-			one.MemoryBytes = engineBytes(t.engine.Stats()).Total()
+			one.MemoryBytes = engineBytes(t.engine.Stats()).Used()
 			if after := h.idleLimit(i, ofLoaded[one.ID], general); after > 0 {
 				one.UnloadAt = i.usedAt.Add(after)
 			}
@@ -250,6 +256,9 @@ func (h *Host) listInstances(rules RequestRules) (list []server.ModelInfo) {
 
 // Wanted implements server.Wanter.
 func (h *Host) Wanted() (first bool, err error) {
+	if h.begins() {
+		return true, errBegins()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i := h.chosen
@@ -257,12 +266,4 @@ func (h *Host) Wanted() (first bool, err error) {
 		return false, nil
 	}
 	return !h.anyRan, h.refusal(i, i.model, "")
-}
-
-// plannedContext returns the context that a model would be loaded with.
-func plannedContext(m *library.Model) int {
-	if m.Description.PlannedTokens > 0 {
-		return m.Description.PlannedTokens
-	}
-	return m.Description.ContextTokens
 }

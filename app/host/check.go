@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"headroom/app/library"
+	"headroom/app/memory"
 	"headroom/app/parity"
 	"headroom/app/power"
 	"headroom/engine"
@@ -179,8 +180,8 @@ func (h *Host) boundCheck() {
 	why := h.tooHot("The check of " + running + " was ended")
 	if free := reading.FreeBytes(used); err == nil && free < h.checks.leastFree {
 		why = problem.New(problem.LowResources, "The check of "+running+" was ended",
-			fmt.Sprintf("only %s of memory is free, and a check has to leave %s", gb(free),
-				gb(h.checks.leastFree)),
+			fmt.Sprintf("only %s of memory is free, and a check has to leave %s", memory.Text(free),
+				memory.Text(h.checks.leastFree)),
 			"Unload a model or close other apps, then check again.")
 	}
 	if why != nil {
@@ -233,20 +234,19 @@ func (h *Host) checkOptions(m library.Model) (o parity.Options, leastFree int64,
 		return o, 0, problem.Wrap(problem.Internal, err, "The memory cannot be read", "Try again.")
 	}
 	used := h.usedBytes()
-	room := reading.HeadroomBytes(used)
+	room := reading.HeadroomBytes(used, memory.EngineBytes{})
 	e := h.engineOptions(m.ID)
 	if e.ContextTokens == 0 || e.ContextTokens > parity.ContextTokens {
 		e.ContextTokens = parity.ContextTokens
 	}
-	e.AvailableBytes = max(room, 1)
 	d, err := h.options.Library.DescribeWith(m, e)
 	if err != nil {
 		return o, 0, err
 	}
-	if need := d.Need.TotalBytes(); need > room {
+	if need := needOf(d, nil, room, 0).TotalBytes(); need > room {
 		return o, 0, problem.New(problem.DoesNotFit, "The check of "+m.ID+" does not fit",
-			fmt.Sprintf("it loads the model once more and needs %s, %s is free", gb(need),
-				gb(room)),
+			fmt.Sprintf("it loads the model once more and needs %s, %s is available for a model",
+				memory.Text(need), memory.Text(room)),
 			"Unload a model or close other apps, then check again.")
 	}
 	// The check opens the model several times. Each time it asks the system anew what is free.

@@ -15,7 +15,7 @@ import (
 	"headroom/engine/modelfile"
 )
 
-// TestDraftModels: a folder with a block or a DFlash drafter is listed as a drafter, not as a
+// TestDraftModels: a folder with a block or another drafter is listed as a drafter, not as a
 // model that is broken or not supported, and offered to the model that it is made for.
 func TestDraftModels(t *testing.T) {
 	h := newTestHostWith(t, func(o *Options) {
@@ -27,6 +27,8 @@ func TestDraftModels(t *testing.T) {
 		for name, config := range map[string]string{
 			"fits-MTP-4bit": fmt.Sprintf(block, 256), "other-MTP-4bit": fmt.Sprintf(block, 128),
 			"fits-DFlash": fmt.Sprintf(dflash, 256), "other-DFlash": fmt.Sprintf(dflash, 128),
+			"other-assistant": `{"model_type": "gemma4_assistant", "backbone_hidden_size": 256,
+				"text_config": {"model_type": "gemma4_text", "vocab_size": 2304}}`,
 		} {
 			dir := filepath.Join(root, name)
 			header := `{"fc.weight":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`
@@ -54,6 +56,28 @@ func TestDraftModels(t *testing.T) {
 	for _, id := range []string{"fits-MTP-4bit", "unknown"} {
 		if got, err := h.DraftModels(id); err == nil {
 			t.Errorf("offered to %s: %q", id, got)
+		}
+	}
+}
+
+// TestCheckDraftModel: settings with a draft model of another vocabulary, which the description of
+// a model does not tell, are refused. If the way to decode ahead rules it out, they are not.
+func TestCheckDraftModel(t *testing.T) {
+	h := newTestHostWith(t, func(o *Options) {
+		o.Library = library.New(o.Library.Roots(), engine.Options{}, engine.Describe)
+	})
+	other := engine.Random([]byte(`{"model_type": "qwen3", "hidden_size": 128, "vocab_size": 256,
+		"intermediate_size": 128, "num_hidden_layers": 1, "num_attention_heads": 2,
+		"num_key_value_heads": 1, "head_dim": 64, "max_position_embeddings": 4096,
+		"quantization": {"bits": 4, "group_size": 64}}`))
+	for how, refused := range map[string]bool{engine.SpeculateAuto: true,
+		engine.SpeculateOff: false} {
+		o := engine.Options{Speculate: how, AvailableBytes: 1 << 40,
+			DraftModel: &engine.DraftModel{Source: other, Required: true}}
+		err := h.CheckModel(demo.ID, settings.Model{DraftModel: "other"}, o)
+		if refused != (err != nil) ||
+			refused && !strings.Contains(err.Error(), "its vocabulary is another") {
+			t.Errorf("%s: got %v", how, err)
 		}
 	}
 }

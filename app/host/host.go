@@ -116,11 +116,12 @@ type RequestRules struct {
 
 // Host owns the loaded models. Its methods may be called from any goroutine.
 type Host struct {
-	options Options
-	log     *slog.Logger
-	models  modelList
-	texts   textState
-	cache   diskCache
+	options     Options
+	log         *slog.Logger
+	models      modelList
+	suggestions suggestions
+	texts       textState
+	cache       diskCache
 	// computed is shared by all engines, so that each knows what earlier engines computed.
 	computed *engine.History
 
@@ -133,6 +134,9 @@ type Host struct {
 	stepped     *sync.Cond  // on mu: the loader has taken a step, or has nothing to do
 	passes      int         // how often the loader had nothing more to do
 	closed      bool
+	// starting is closed when the start that StartLater has begun has been made; nil: there is
+	// none.
+	starting chan struct{}
 
 	last          string // the model that was started last
 	anyRan        bool   // a model has run
@@ -183,6 +187,7 @@ func New(o Options) *Host {
 	var running sync.WaitGroup
 	running.Go(func() { h.runLoader(ctx) })
 	running.Go(func() { h.runSampler(ctx) })
+	running.Go(func() { h.noteListed(ctx) })
 	if o.Cache.Dir != "" {
 		running.Go(func() { h.runReopen(ctx) })
 	}

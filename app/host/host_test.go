@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,6 +53,7 @@ type fakeEngine struct {
 	prefixes  []engine.CachedPrefix
 	dutyCycle float64
 	draftGain float64
+	growth    atomic.Int64
 	forgotten [][]int32 // {-1}: all
 	recent    []engine.Finished
 }
@@ -85,6 +87,7 @@ func (e *fakeEngine) SetDraftGain(gain float64) {
 	defer e.mu.Unlock()
 	e.draftGain = gain
 }
+func (e *fakeEngine) SetGrowth(bytes int64)                 { e.growth.Store(bytes) }
 func (e *fakeEngine) ForgetAll() int64                      { return e.Forget([]int32{-1}) }
 func (e *fakeEngine) CachedPrefixes() []engine.CachedPrefix { return e.prefixes }
 func (e *fakeEngine) Title(tokens []int32) string {

@@ -33,7 +33,7 @@ type instance struct {
 	// vanished means that the model's folder is no longer there. A loaded model stays.
 	vanished bool
 
-	need *need // the memory that it needs; nil: not known
+	need *loadNeed // the memory that loading it needs; nil: not known
 
 	uses    int       // requests that use the engine; see wake.go
 	waiting int       // requests that wait until the model is loaded
@@ -104,11 +104,11 @@ func (i *instance) running() *target {
 }
 
 // contextTokens returns the context of the model when it is loaded.
-func (i *instance) contextTokens() int {
+func (i *instance) contextTokens(roomBytes int64) int {
 	if i.context > 0 {
 		return i.context
 	}
-	return plannedContext(&i.model)
+	return needOf(i.model.Description, nil, roomBytes, 0).ContextTokens
 }
 
 // busy reports whether requests use the model.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"headroom/app/library"
+	"headroom/app/memory"
 	"headroom/engine"
 	"headroom/engine/problem"
 )
@@ -135,6 +136,7 @@ func (h *Host) load(i *instance, want *target, keptBytes int64) {
 	i.opening = true
 	h.mu.Unlock()
 	e, err := h.open(want, keptBytes)
+	defer h.limitGrowth() // of the models beside it
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i.opening = false
@@ -219,7 +221,7 @@ func (h *Host) open(t *target, keptBytes int64) (e Engine, err error) {
 	h.mu.Unlock()
 	used := h.usedBytes()
 	if reading, err := h.options.Meter.Fresh(); err == nil {
-		o.AvailableBytes = max(reading.HeadroomBytes(used)-keptBytes, 1)
+		o.AvailableBytes = max(reading.HeadroomBytes(used, memory.EngineBytes{})-keptBytes, 1)
 	}
 	o.Progress = func(done float64) { h.progress(t, done) }
 	h.log.Info("loading", "model", m.ID)
@@ -231,7 +233,8 @@ func (h *Host) open(t *target, keptBytes int64) (e Engine, err error) {
 	case err == nil:
 		i := e.Info()
 		h.log.Info("model loaded", "model", m.ID, "device", i.Device, "context_tokens",
-			i.ContextTokens, "kv_format", i.KVFormat, "state_format", i.StateFormat)
+			i.ContextTokens, "kv_format", i.KVFormat, "state_format", i.StateFormat,
+			"drafter", i.Drafter, "draft_model", i.DraftModel)
 		if o.ContextTokens > i.ContextTokens {
 			h.log.Warn("the context is shorter than asked for, because the model has no longer one",
 				"model", m.ID, "asked_tokens", o.ContextTokens, "context_tokens", i.ContextTokens)

@@ -10,7 +10,6 @@ import (
 
 	"headroom/app/library"
 	"headroom/app/memory"
-	"headroom/engine"
 	"headroom/engine/problem"
 )
 
@@ -22,9 +21,13 @@ type ModelList struct {
 	ContextTokens int `json:"contextTokens"`
 	// RoomBytes is the memory that fits is judged by: what is available for a model once the
 	// loaded ones that are not pinned are unloaded.
-	RoomBytes int64       `json:"roomBytes"`
-	Folders   []string    `json:"folders"` // the folders that are scanned
-	Watch     ModelsWatch `json:"watch"`
+	RoomBytes int64 `json:"roomBytes"`
+	// LargestParameters estimates how many parameters a model at 4 bits may have that fits.
+	LargestParameters int64 `json:"largestParameters"`
+	// Suggestions are models to begin with; empty if there is a model besides the bundled one.
+	Suggestions []Suggestion `json:"suggestions"`
+	Folders     []string     `json:"folders"` // the folders that are scanned
+	Watch       ModelsWatch  `json:"watch"`
 }
 
 // ModelsWatch says how the list follows the disk.
@@ -65,7 +68,8 @@ func (h *Host) Models(contextTokens int) ModelList {
 	models := h.models.list()
 	_, _, room := h.readMemory()
 	l := ModelList{Models: modelViews(models, h.runningTargets(), room, contextTokens),
-		ContextTokens: contextTokens, RoomBytes: room, Folders: h.options.Library.Roots()}
+		ContextTokens: contextTokens, RoomBytes: room, Folders: h.options.Library.Roots(),
+		LargestParameters: largestParameters(room), Suggestions: h.suggest(models, room)}
 	if w := h.models.watcher; w != nil {
 		s := w.Status()
 		l.Watch = ModelsWatch{On: !s.Paused, Paused: s.Paused, WatchedFolders: s.WatchedFolders,
@@ -77,22 +81,13 @@ func (h *Host) Models(contextTokens int) ModelList {
 	return l
 }
 
-// needBytes returns the memory that a model needs for one conversation of contextTokens, capped at
-// the length it was trained for. 0 means the options that it would be loaded with.
-func needBytes(d engine.Description, contextTokens int) int64 {
-	need := d.Need
-	if contextTokens > 0 {
-		need.KVBytes = d.KVBytes(min(contextTokens, d.ContextTokens))
-	}
-	return need.TotalBytes()
-}
-
 // modelView returns an entry of the list.
-func modelView(m library.Model, roomBytes int64, contextTokens int) Model {
+func modelView(m library.Model, running *target, roomBytes int64, contextTokens int) Model {
 	d := m.Description
+	need := needOf(d, running, roomBytes, contextTokens)
 	v := Model{ID: m.ID, Name: m.Name, Path: m.Dir, Architecture: d.Architecture, Task: d.Task,
 		Parameters: d.Parameters, Quantization: d.Quantization, Drafts: d.Drafts,
-		SizeBytes: m.SizeBytes, NeedBytes: needBytes(d, contextTokens),
+		SizeBytes: m.SizeBytes, NeedBytes: need.TotalBytes(), Need: need,
 		ContextTokens: d.ContextTokens, Bundled: m.Bundled, State: m.State, Places: []Place{}}
 	if !m.UpdatedAt.IsZero() {
 		v.UpdatedAtUnixMs = m.UpdatedAt.UnixMilli()

@@ -200,17 +200,25 @@ func TestPauseWatching(t *testing.T) {
 // TestNeedBytes: the need includes the keys and values of one conversation. The conversation has
 // as many tokens as the argument says, but no more than the model's maximum context.
 func TestNeedBytes(t *testing.T) {
-	d := engine.Description{ContextTokens: 1000, KVBytesPerToken: 10,
+	d := engine.Description{ContextTokens: 1024, KVBytesPerToken: 1,
 		Need: engine.Need{WeightsBytes: 1, KVBytes: 77, StateBytes: 2, ScratchBytes: 3}}
-	for tokens, want := range map[int]int64{0: 83, 100: 1006, 1000: 10006, 5000: 10006} {
-		if got := needBytes(d, tokens); got != want {
+	for tokens, want := range map[int]int64{0: 1030, 100: 134, 1024: 1030, 5000: 1030} {
+		if got := needOf(d, nil, 5000, tokens).TotalBytes(); got != want {
 			t.Errorf("%d tokens need %d, want %d", tokens, got, want)
 		}
 	}
 	m := library.Model{ID: "m", State: library.Ready, Description: d}
-	for tokens, want := range map[int]memory.Fit{100: memory.Yes, 1000: memory.No} {
-		if got := modelView(m, 5000, tokens).Fits; got != want {
-			t.Errorf("%d tokens in 5000 bytes: %s, want %s", tokens, got, want)
+	for tokens, want := range map[int]memory.Fit{64: memory.Yes, 1000: memory.No} {
+		if got := modelView(m, nil, 500, tokens).Fits; got != want {
+			t.Errorf("%d tokens in 500 bytes: %s, want %s", tokens, got, want)
+		}
+	}
+	// With a drafter it needs 100 more. Where that does not fit, the model is loaded without.
+	plain := d
+	d.Plain, d.Need.WeightsBytes = &plain, 101
+	for room, want := range map[int64]int64{5000: 1130, 1130: 1130, 1129: 1030} {
+		if got := needOf(d, nil, room, 1024).TotalBytes(); got != want {
+			t.Errorf("in %d bytes it needs %d, want %d", room, got, want)
 		}
 	}
 }
@@ -219,7 +227,7 @@ func TestNeedBytes(t *testing.T) {
 func TestModelTask(t *testing.T) {
 	for _, task := range []modelfile.Task{modelfile.Generate, modelfile.Embed, modelfile.Rerank} {
 		m := library.Model{ID: "m", Description: engine.Description{Task: task}}
-		if got := modelView(m, 0, 0).Task; got != task {
+		if got := modelView(m, nil, 0, 0).Task; got != task {
 			t.Errorf("the task of a model for %q is %q", task, got)
 		}
 	}

@@ -41,40 +41,14 @@ const (
 	sharedContext = 32 << 10
 )
 
-// need is the memory that a model needs.
-type need struct {
-	least int64 // with the shortest context
-	// shared is enough for a context of sharedContext tokens, or of the model's length if that is
-	// shorter or was set.
-	shared int64
-}
-
-// needOf returns what a model needs. The error is a Problem.
-func (h *Host) needOf(m library.Model) (*need, error) {
-	o := h.engineOptions(m.ID)
-	o.AvailableBytes = 1 // plans the shortest context
-	d, err := h.options.Library.DescribeWith(m, o)
-	if err != nil {
-		return nil, err
-	}
-	n := &need{least: d.Need.TotalBytes()}
-	n.shared = n.least
-	if o.ContextTokens == 0 {
-		// The plan gives keys and values half of the memory that is left.
-		keysValues := 2 * d.KVBytes(min(d.ContextTokens, sharedContext))
-		n.shared = max(n.least, n.least-d.Need.KVBytes+keysValues)
-	}
-	return n, nil
-}
-
-// needs returns what an instance needs; nil if that cannot be found out.
-func (h *Host) needs(i *instance) *need {
+// needs returns what loading an instance needs; nil if that cannot be found out.
+func (h *Host) needs(i *instance) *loadNeed {
 	h.mu.Lock()
 	n, m := i.need, i.model
 	h.mu.Unlock()
 	if n == nil {
 		var err error
-		if n, err = h.needOf(m); err != nil {
+		if n, err = h.loadNeedOf(m); err != nil {
 			return nil // loading it says why
 		}
 		h.mu.Lock()
@@ -104,7 +78,7 @@ type verdict struct {
 
 // decide returns what to do for a model with this need while roomBytes are free. others are the
 // loaded models. urgent means that a person waits for it.
-func decide(n need, roomBytes int64, others []occupant, urgent bool) verdict {
+func decide(n loadNeed, roomBytes int64, others []occupant, urgent bool) verdict {
 	goal := n.shared
 	others = slices.DeleteFunc(slices.Clone(others), func(o occupant) bool { return o.pinned })
 	most := roomBytes
@@ -161,7 +135,7 @@ func decide(n need, roomBytes int64, others []occupant, urgent bool) verdict {
 // beside reports whether a model with this need can be loaded while others, which come before it,
 // wait: it fits into the roomBytes that are free, and once the loaded models have gone, each of
 // those that wait has room beside it. It then has to leave keptBytes free.
-func beside(n need, roomBytes int64, loaded []occupant, first []*target) (keptBytes int64,
+func beside(n loadNeed, roomBytes int64, loaded []occupant, first []*target) (keptBytes int64,
 	ok bool) {
 	most := roomBytes
 	for _, o := range loaded {
@@ -214,7 +188,8 @@ func (h *Host) makeRoom(i *instance, want *target, first []*target) (keptBytes i
 		h.log.Debug("reading the memory failed", "err", err)
 		return 0, true
 	}
-	room := reading.HeadroomBytes(h.usedBytes())
+	used := h.usedBytes()
+	room := reading.HeadroomBytes(used, memory.EngineBytes{})
 	rules := h.rulesOfLoaded()
 
 	h.mu.Lock()
@@ -231,14 +206,19 @@ func (h *Host) makeRoom(i *instance, want *target, first []*target) (keptBytes i
 		}
 	}
 	others := make([]occupant, 0, len(loaded))
+	var unloaded memory.EngineBytes
 	for _, o := range loaded {
 		if t := o.running(); t != nil {
-			others = append(others, occupant{instance: o, busy: o.busy(),
-				bytes:  engineBytes(t.engine.Stats()).Total(),
+			bytes := engineBytes(t.engine.Stats())
+			others = append(others, occupant{instance: o, busy: o.busy(), bytes: bytes.Total(),
 				pinned: o.pinned(rules[o.model.ID]),
 				stays:  now.Before(ends), stayEnds: ends})
+			if !others[len(others)-1].pinned {
+				unloaded = unloaded.Add(bytes)
+			}
 		}
 	}
+	most := reading.HeadroomBytes(used, unloaded)
 	if len(first) > 0 {
 		if keptBytes, want.beside = beside(*n, room, others, first); !want.beside {
 			want.waits = true
@@ -246,6 +226,9 @@ func (h *Host) makeRoom(i *instance, want *target, first []*target) (keptBytes i
 		return keptBytes, want.beside
 	}
 	v := decide(*n, room, others, urgent)
+	if n.least > most { // the reserve grows when the others go, so they would go in vain
+		v = verdict{refuse: true}
+	}
 	if want.patient() {
 		v.drain = nil
 	}
@@ -262,7 +245,7 @@ func (h *Host) makeRoom(i *instance, want *target, first []*target) (keptBytes i
 			v.evict.model.ID, "for", i.model.ID)
 		h.setUnloaded(v.evict, forRoom)
 	case v.refuse:
-		h.loadFailed(want, doesNotFit(i.model, *n, room, others))
+		h.loadFailed(want, doesNotFit(i.model, *n, room, most, others))
 		h.subscribers.notify()
 	default:
 		want.waits = true
@@ -289,7 +272,7 @@ func (h *Host) others(one *instance) (loaded, evicted []*instance) {
 
 // kept returns how much memory a model leaves free for those that went for another one, if each of
 // them has room for its shared need. The caller holds mu.
-func kept(roomBytes int64, n need, evicted []*instance) (bytes int64) {
+func kept(roomBytes int64, n loadNeed, evicted []*instance) (bytes int64) {
 	for _, e := range evicted {
 		if e.need != nil && roomBytes-bytes-e.need.shared >= n.shared {
 			bytes += e.need.shared
@@ -320,18 +303,17 @@ func (h *Host) setDraining(list []*instance) {
 
 // doesNotFit returns the Problem of a model that would not fit, even if all others that may be
 // unloaded were.
-func doesNotFit(m library.Model, n need, roomBytes int64, others []occupant) error {
-	most, pinned := roomBytes, []string{}
+func doesNotFit(m library.Model, n loadNeed, roomBytes, most int64, others []occupant) error {
+	pinned := []string{}
 	for _, o := range others {
 		if o.pinned {
-			pinned = append(pinned, o.model.ID+" holds "+gb(o.bytes))
-		} else {
-			most += o.bytes
+			pinned = append(pinned, o.model.ID+" holds "+memory.Text(o.bytes))
 		}
 	}
-	why := fmt.Sprintf("it needs at least %s, %s is free", gb(n.least), gb(roomBytes))
+	why := fmt.Sprintf("it needs at least %s, %s is available for a model",
+		memory.Text(n.least), memory.Text(roomBytes))
 	if most > roomBytes {
-		why += fmt.Sprintf(", and %s with all other models unloaded", gb(most))
+		why += fmt.Sprintf(", and %s after all other models are unloaded", memory.Text(most))
 	}
 	fix := "Close other apps, or pick a model that is smaller or quantized to fewer bits."
 	if len(pinned) > 0 {
@@ -339,31 +321,4 @@ func doesNotFit(m library.Model, n need, roomBytes int64, others []occupant) err
 		fix = "Unpin or stop a pinned model, or pick a smaller one."
 	}
 	return problem.New(problem.DoesNotFit, "The model "+m.ID+" does not fit", why, fix)
-}
-
-func gb(bytes int64) string {
-	return fmt.Sprintf("%.1f GB", float64(max(bytes, 0))/(1<<30))
-}
-
-// readMemory returns a recent reading, the memory of all engines, and the memory for a model once
-// all others that are not pinned are unloaded.
-func (h *Host) readMemory() (r memory.Reading, used memory.EngineBytes, roomBytes int64) {
-	r, err := h.options.Meter.Read()
-	if err != nil {
-		h.log.Debug("reading the memory failed", "err", err)
-	}
-	rules := h.rulesOfLoaded()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, i := range h.instances {
-		if i.have == nil {
-			continue
-		}
-		bytes := engineBytes(i.have.engine.Stats())
-		used = used.Add(bytes)
-		if !i.pinned(rules[i.model.ID]) {
-			roomBytes += bytes.Total()
-		}
-	}
-	return r, used, roomBytes + r.HeadroomBytes(used)
 }

@@ -306,7 +306,7 @@ func TestPinned(t *testing.T) {
 		func() error { m.start("b"); return m.Wait(t.Context()) },
 	} {
 		err := start()
-		for _, want := range []string{"needs at least 50.0 GB", "42.0 GB is free",
+		for _, want := range []string{"needs at least 50.0 GB", "42.0 GB is available",
 			"a holds 50.0 GB", "Unpin"} {
 			if !strings.Contains(fmt.Sprint(err), want) {
 				t.Errorf("got %v, want %q", err, want)
@@ -593,39 +593,40 @@ func TestDecide(t *testing.T) {
 	draining := func(o *occupant) { o.draining = true }
 	for _, c := range []struct {
 		name   string
-		n      need
+		n      loadNeed
 		room   int64
 		others []occupant
 		urgent bool
 		want   string
 	}{
-		{"it fits", need{5, 10}, 10, []occupant{one("a", 1, 9)}, false, "ready"},
-		{"alone it gets what there is", need{5, 10}, 7, nil, false, "ready"},
-		{"alone it is too large", need{5, 10}, 4, nil, false, "refused"},
-		{"room for the shared need first", need{5, 10}, 7, []occupant{one("a", 1, 9)}, false,
+		{"it fits", loadNeed{5, 10}, 10, []occupant{one("a", 1, 9)}, false, "ready"},
+		{"alone it gets what there is", loadNeed{5, 10}, 7, nil, false, "ready"},
+		{"alone it is too large", loadNeed{5, 10}, 4, nil, false, "refused"},
+		{"room for the shared need first", loadNeed{5, 10}, 7, []occupant{one("a", 1, 9)}, false,
 			"evict a"},
-		{"the least recently used", need{5, 10}, 7,
+		{"the least recently used", loadNeed{5, 10}, 7,
 			[]occupant{one("a", 2, 3), one("b", 1, 3), one("c", 3, 3)}, false, "evict b"},
-		{"not a pinned one", need{5, 10}, 7,
+		{"not a pinned one", loadNeed{5, 10}, 7,
 			[]occupant{with(one("a", 1, 3), pinned), one("b", 2, 3)}, false, "evict b"},
-		{"only pinned ones", need{8, 10}, 7, []occupant{with(one("a", 1, 3), pinned)}, false,
+		{"only pinned ones", loadNeed{8, 10}, 7, []occupant{with(one("a", 1, 3), pinned)}, false,
 			"refused"},
-		{"less beside pinned ones", need{5, 10}, 7, []occupant{with(one("a", 1, 3), pinned)}, false,
-			"ready"},
-		{"no busy one", need{5, 10}, 7, []occupant{with(one("a", 1, 3), busy)}, false, "wait a"},
-		{"none in vain", need{5, 10}, 4,
+		{"less beside pinned ones", loadNeed{5, 10}, 7,
+			[]occupant{with(one("a", 1, 3), pinned)}, false, "ready"},
+		{"no busy one", loadNeed{5, 10}, 7, []occupant{with(one("a", 1, 3), busy)}, false,
+			"wait a"},
+		{"none in vain", loadNeed{5, 10}, 4,
 			[]occupant{with(one("a", 1, 3), busy), one("b", 2, 3)}, false, "wait a"},
-		{"one that was loaded just now", need{5, 10}, 7, []occupant{with(one("a", 1, 3), stays)},
-			false, "wait"},
-		{"one that waits already", need{5, 10}, 7,
+		{"one that was loaded just now", loadNeed{5, 10}, 7,
+			[]occupant{with(one("a", 1, 3), stays)}, false, "wait"},
+		{"one that waits already", loadNeed{5, 10}, 7,
 			[]occupant{with(one("a", 1, 3), busy),
 				with(with(one("b", 2, 3), busy), draining)}, false, "wait b"},
-		{"a person: an idle one first", need{5, 10}, 7,
+		{"a person: an idle one first", loadNeed{5, 10}, 7,
 			[]occupant{with(one("a", 1, 3), busy), with(one("b", 2, 3), stays)}, true, "evict b"},
-		{"a person: then a busy one", need{5, 10}, 7, []occupant{with(one("a", 1, 3), busy)}, true,
-			"evict a"},
-		{"a person: no pinned one", need{8, 10}, 7, []occupant{with(one("a", 1, 3), pinned)}, true,
-			"refused"},
+		{"a person: then a busy one", loadNeed{5, 10}, 7,
+			[]occupant{with(one("a", 1, 3), busy)}, true, "evict a"},
+		{"a person: no pinned one", loadNeed{8, 10}, 7,
+			[]occupant{with(one("a", 1, 3), pinned)}, true, "refused"},
 	} {
 		v := decide(c.n, c.room, c.others, c.urgent)
 		got := "wait"

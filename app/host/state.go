@@ -39,7 +39,7 @@ type State struct {
 	// for one of the models.
 	ChecksVersion int `json:"checksVersion"`
 	// RoomBytes is the memory available for a model once the loaded ones that are not pinned are
-	// unloaded.
+	// unloaded. It is Memory.HeadroomBytes while none is loaded.
 	RoomBytes int64 `json:"roomBytes"`
 }
 
@@ -67,7 +67,13 @@ type EngineState struct {
 	CacheFormat   string  `json:"cacheFormat"` // format of keys and values
 	// format of recurrent states; "" if the model has none
 	StateFormat string `json:"stateFormat"`
-	Error       *Error `json:"error"` // why loading failed
+	// Drafter is what drafts for the model: "mtp", "draft", "dflash", or "" if nothing does.
+	Drafter string `json:"drafter"`
+	// DraftModel is the name of the draft model or of the folder of the drafter, if one drafts.
+	DraftModel string `json:"draftModel"`
+	// DraftModelUnused is why the draft model of the settings does not draft; "" if it does.
+	DraftModelUnused string `json:"draftModelUnused"`
+	Error            *Error `json:"error"` // why loading failed
 	// RetryAtUnixMs is when loading is tried again after a failure; 0: it is not.
 	RetryAtUnixMs int64 `json:"retryAt"`
 	// Notice is a warning beside the status, such as that the GPU is not used; null for none.
@@ -78,7 +84,9 @@ type EngineState struct {
 	Pinned bool `json:"pinned"`
 	// Requests counts the requests that use the model or wait for it.
 	Requests    int   `json:"requests"`
-	MemoryBytes int64 `json:"memoryBytes"` // of its engine; 0 while it is not loaded
+	MemoryBytes int64 `json:"memoryBytes"` // that its engine uses; 0 while it is not loaded
+	// ReservedBytes is what the engine is promised beyond that, and has not used yet.
+	ReservedBytes int64 `json:"reservedBytes"`
 	// GeneratedTokens are those of all answers since the model was loaded. Of DraftTokens, which
 	// were drafted to be decoded ahead, the model chose AcceptedTokens, too.
 	GeneratedTokens int64 `json:"generatedTokens"`
@@ -153,7 +161,8 @@ type Model struct {
 	Quantization string         `json:"quantization"`
 	Drafts       bool           `json:"drafts"` // a block that drafts is loaded with it (MTP)
 	SizeBytes    int64          `json:"sizeBytes"`
-	NeedBytes    int64          `json:"needBytes"`
+	NeedBytes    int64          `json:"needBytes"` // the sum of Need
+	Need         NeedParts      `json:"need"`
 	// Fits says whether the model fits into RoomBytes.
 	Fits    memory.Fit `json:"fits"`
 	Loaded  bool       `json:"loaded"`

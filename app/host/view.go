@@ -90,6 +90,8 @@ func (h *Host) engineState(i *instance) EngineState {
 		info := t.engine.Info()
 		s.Status, s.Device, s.ContextTokens = Ready, info.Device, info.ContextTokens
 		s.CacheFormat, s.StateFormat = info.KVFormat, info.StateFormat
+		s.Drafter, s.DraftModel = info.Drafter, info.DraftModel
+		s.DraftModelUnused = info.DraftModelUnused
 	case i.failure != nil:
 		s.Status, s.Error = Failed, NewError(i.failure)
 		if !t.retryAt.IsZero() {
@@ -110,7 +112,8 @@ func (s *EngineState) addStats(stats engine.Stats, i *instance) {
 	if stats.Running+stats.Waiting > 0 {
 		s.Status = Busy
 	}
-	s.MemoryBytes = engineBytes(stats).Total()
+	bytes := engineBytes(stats)
+	s.MemoryBytes, s.ReservedBytes = bytes.Used(), bytes.Reserved
 	s.GeneratedTokens, s.DraftTokens, s.AcceptedTokens = stats.GeneratedTokens,
 		stats.DraftTokens, stats.AcceptedTokens
 }
@@ -118,7 +121,7 @@ func (s *EngineState) addStats(stats engine.Stats, i *instance) {
 func engineBytes(s engine.Stats) memory.EngineBytes {
 	return memory.EngineBytes{Weights: s.WeightsBytes, KVUsed: s.KVUsedBytes,
 		KVCached: max(s.KVBytes-s.KVUsedBytes, 0),
-		State:    s.StateBytes, Scratch: s.ScratchBytes, Untouched: s.KVUntouchedBytes}
+		State:    s.StateBytes, Scratch: s.ScratchBytes, Reserved: s.ReservedBytes}
 }
 
 func requests(s engine.Stats, model string) []Request {
@@ -144,10 +147,13 @@ func modelViews(models []library.Model, running []*target, roomBytes int64,
 	}
 	list := make([]Model, len(models))
 	for i, m := range models {
-		list[i] = modelView(m, roomBytes, contextTokens)
-		if slices.ContainsFunc(running, func(t *target) bool { return t.model.ID == m.ID }) {
-			list[i].Loaded, list[i].Fits = true, memory.Yes
+		n := slices.IndexFunc(running, func(t *target) bool { return t.model.ID == m.ID })
+		if n < 0 {
+			list[i] = modelView(m, nil, roomBytes, contextTokens)
+			continue
 		}
+		list[i] = modelView(m, running[n], roomBytes, contextTokens)
+		list[i].Loaded, list[i].Fits = true, memory.Yes
 		if m.Err != nil {
 			list[i].Fits = memory.No
 		}
@@ -172,6 +178,7 @@ func (h *Host) runSampler(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			h.addSample(now)
+			h.limitGrowth()
 			h.updatePower()
 			h.boundCheck()
 			h.unloadIdle(now)

@@ -39,6 +39,9 @@ func (h *Host) requestRules() RequestRules {
 // was unloaded by itself, and any other if RequestRules.Load allows it. It waits for its turn and
 // for the load, at most for RequestRules.Wait. The error is a Problem, or the error of ctx.
 func (h *Host) Wake(ctx context.Context, id string) (server.Model, error) {
+	if err := h.awaitStart(ctx); err != nil {
+		return server.Model{}, err
+	}
 	rules, models := h.requestRules(), h.models.list()
 	h.mu.Lock()
 	i, err := h.ask(id, models, rules)

@@ -1,9 +1,8 @@
 package host
 
-// The memory that a model would need with other settings, for the what-if panel. The sizes of
-// weights, states and scratch come from a dry run that plans the model without allocating it. Keys
-// and values are counted for all concurrent requests at full length, which is the largest size of
-// the page pool.
+// The memory that a model would need with other settings, for the what-if panel. It asks needOf, as
+// the list of models does, so it opens with the figure of the list. The sizes come from a dry run
+// that plans the model without allocating it.
 
 import (
 	"cmp"
@@ -30,9 +29,11 @@ type WhatIf struct {
 	// ContextTokens is the length asked for, capped at TrainedTokens.
 	ContextTokens int `json:"contextTokens"`
 	// TrainedTokens is the longest context that the model was trained for.
-	TrainedTokens int   `json:"trainedTokens"`
-	Streams       int   `json:"streams"`
-	RoomBytes     int64 `json:"roomBytes"` // memory available to the model; Fits compares with it
+	TrainedTokens int `json:"trainedTokens"`
+	Streams       int `json:"streams"`
+	// RoomBytes is the memory available for a model once the loaded ones that are not pinned are
+	// unloaded. Fits compares with it.
+	RoomBytes int64 `json:"roomBytes"`
 	// Formats compares KV cache formats, starting with the one the model would be loaded with.
 	Formats []WhatIfFormat `json:"formats"`
 }
@@ -44,15 +45,17 @@ type WhatIfFormat struct {
 	KVBits          string `json:"kvBits"`
 	KVBytesPerToken int64  `json:"kvBytesPerToken"`
 
-	WeightsBytes int64 `json:"weightsBytes"`
-	KVBytes      int64 `json:"kvBytes"`
-	StateBytes   int64 `json:"stateBytes"`
-	ScratchBytes int64 `json:"scratchBytes"`
-	NeedBytes    int64 `json:"needBytes"` // the sum
+	NeedBytes int64     `json:"needBytes"` // the sum of Need
+	Need      NeedParts `json:"need"`
+	// FullBytes is what the model would take if all streams had conversations of the whole context.
+	// It is not needed: the streams share what there is.
+	FullBytes int64 `json:"fullBytes"`
 
 	Fits memory.Fit `json:"fits"`
-	// LargestContextTokens is the longest context that fits for all streams; 0: none fits.
+	// LargestContextTokens is the longest context that fits; 0: none does.
 	LargestContextTokens int `json:"largestContextTokens"`
+	// Memory is the ledger with this model loaded in place of all others.
+	Memory memory.Ledger `json:"memory"`
 }
 
 // kvChoices are the formats to compare, the default first.
@@ -65,9 +68,6 @@ var kvChoices = []WhatIfFormat{
 	{Name: "16-bit, exact", KVFormat: "f16"},
 }
 
-// pageTokens is the engine's page size: contexts are whole pages.
-const pageTokens = 32
-
 // WhatIf computes the memory needs from the headers of the model's files. The error is a Problem.
 func (h *Host) WhatIf(q WhatIfQuery) (WhatIf, error) {
 	m, running, err := h.modelByID(q.Model)
@@ -77,19 +77,10 @@ func (h *Host) WhatIf(q WhatIfQuery) (WhatIf, error) {
 	o := h.engineOptions(m.ID)
 	o.ContextTokens, o.MaxSequences = cmp.Or(q.ContextTokens, o.ContextTokens),
 		cmp.Or(q.Streams, o.MaxSequences, defaultStreams)
-	_, _, room := h.readMemory()
+	reading, used, room := h.readMemory()
+	now := memory.Split(reading, used)
 	w := WhatIf{Model: m.ID, Streams: o.MaxSequences, RoomBytes: room}
-	o.AvailableBytes = max(w.RoomBytes, 1)
-	if o.ContextTokens == 0 && running != nil {
-		o.ContextTokens = running.engine.Info().ContextTokens
-	} else if o.ContextTokens == 0 {
-		// Compare all formats at the length that the model would be loaded with.
-		d, err := h.options.Library.DescribeWith(m, o)
-		if err != nil {
-			return WhatIf{}, err
-		}
-		o.ContextTokens = d.PlannedTokens
-	}
+	contextTokens := q.ContextTokens
 	for _, choice := range choicesFor(o) {
 		with := o
 		with.KVFormat, with.KVBits = choice.KVFormat, choice.KVBits
@@ -100,8 +91,12 @@ func (h *Host) WhatIf(q WhatIfQuery) (WhatIf, error) {
 		if err != nil {
 			return WhatIf{}, err
 		}
-		w.TrainedTokens, w.ContextTokens = d.ContextTokens, min(o.ContextTokens, d.ContextTokens)
-		choice.setSizes(d, w.ContextTokens, w.Streams, w.RoomBytes)
+		choice.setSizes(d, running, contextTokens, w.Streams, room)
+		choice.Memory = memory.Planned(now, choice.engineBytes())
+		if w.Formats == nil { // all formats are compared at the same length
+			w.TrainedTokens, w.ContextTokens = d.ContextTokens, choice.Need.ContextTokens
+			contextTokens = w.ContextTokens
+		}
 		w.Formats = append(w.Formats, choice)
 	}
 	return w, nil
@@ -111,37 +106,24 @@ func (h *Host) WhatIf(q WhatIfQuery) (WhatIf, error) {
 const defaultStreams = 8
 
 // setSizes sets the sizes, Fits and LargestContextTokens.
-func (f *WhatIfFormat) setSizes(d engine.Description, contextTokens, streams int, roomBytes int64) {
-	n := d.Need
-	f.KVBytesPerToken, f.WeightsBytes, f.StateBytes, f.ScratchBytes = d.KVBytesPerToken,
-		n.WeightsBytes, n.StateBytes, n.ScratchBytes
-	f.KVBytes = int64(streams) * d.KVBytes((contextTokens+pageTokens-1)/pageTokens*pageTokens)
-	fixed := f.WeightsBytes + f.StateBytes + f.ScratchBytes
-	f.NeedBytes = fixed + f.KVBytes
+func (f *WhatIfFormat) setSizes(d engine.Description, running *target, contextTokens, streams int,
+	roomBytes int64) {
+	f.KVBytesPerToken = d.KVBytesPerToken
+	f.Need = needOf(d, running, roomBytes, contextTokens)
+	f.NeedBytes = f.Need.TotalBytes()
+	f.FullBytes = f.NeedBytes + int64(streams-1)*f.Need.KVBytes
 	f.Fits = memory.Fits(f.NeedBytes, roomBytes)
-	// The first tokens of each stream may have a larger format.
-	start, left := int64(streams)*d.KVBytes(d.KVStartTokens), roomBytes-fixed
-	if left < start {
-		f.LargestContextTokens = largestContext(left, d.KVStartBytesPerToken*int64(streams),
-			d.ContextTokens)
-		return
+	f.LargestContextTokens = d.LargestContext(roomBytes)
+	if d.Plain != nil {
+		f.LargestContextTokens = max(f.LargestContextTokens, d.Plain.LargestContext(roomBytes))
 	}
-	f.LargestContextTokens = min(d.ContextTokens,
-		d.KVStartTokens+largestContext(left-start, d.KVBytesPerToken*int64(streams),
-			d.ContextTokens))
 }
 
-// largestContext returns how many tokens of bytesPerToken fit into leftBytes, in whole pages, at
-// most trainedTokens.
-func largestContext(leftBytes, bytesPerToken int64, trainedTokens int) int {
-	switch {
-	case leftBytes < 0:
-		return 0
-	case bytesPerToken <= 0:
-		return trainedTokens
-	}
-	tokens := leftBytes / (bytesPerToken * pageTokens) * pageTokens
-	return int(min(tokens, int64(trainedTokens)))
+// engineBytes returns the sizes as a running engine would report them, with one conversation of the
+// whole context.
+func (f *WhatIfFormat) engineBytes() memory.EngineBytes {
+	return memory.EngineBytes{Weights: f.Need.WeightsBytes, KVUsed: f.Need.KVBytes,
+		State: f.Need.StateBytes, Scratch: f.Need.ScratchBytes}
 }
 
 // choicesFor returns the formats to compare, starting with the format of o.
@@ -193,7 +175,15 @@ func (h *Host) CheckModel(id string, own settings.Model, o engine.Options) error
 			"the model generates no text, so no draft model can draft for it",
 			"Leave out draftModel.")
 	}
-	return err
+	if err != nil || own.DraftModel == "" || o.DraftModel == nil ||
+		!engine.UsesDraftModel(o.Speculate) {
+		return err
+	}
+	target, err := engine.NewDraftTarget(m.Source) // describing a model reads no vocabulary
+	if err != nil {
+		return err
+	}
+	return target.Fits(o.DraftModel.Source)
 }
 
 // DraftModels returns the IDs of the models in the library that can draft for a model: blocks that

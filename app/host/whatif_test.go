@@ -23,10 +23,9 @@ func describeFixed(src engine.Source, o engine.Options) (engine.Description, err
 	if context == 0 {
 		context = 1024
 	}
-	return engine.Description{ContextTokens: 4096, PlannedTokens: context,
+	return engine.Description{ContextTokens: 4096, RequestedTokens: context,
 		KVBytesPerToken: perToken, Need: engine.Need{WeightsBytes: 1000, ScratchBytes: 50,
-			StateBytes: 100 * int64(o.MaxSequences),
-			KVBytes:    perToken * int64(context*min(o.MaxSequences, 2))}}, nil
+			StateBytes: 100 * int64(o.MaxSequences)}}, nil
 }
 
 func TestWhatIf(t *testing.T) {
@@ -40,22 +39,22 @@ func TestWhatIf(t *testing.T) {
 		q     WhatIfQuery
 		set   engine.Options
 		first string
-		// model, context, streams; then bytes of keys and values, and of states: with the first
-		// format, and with f16
+		// model, context, streams; then bytes of keys and values of one conversation, and of
+		// states: with the first format, and with f16
 		want string
 	}{
 		{"as it would be loaded", WhatIfQuery{Model: "a"}, engine.Options{},
-			"8-bit keys, 4-bit values", "a 1024 8: 81920 800, 163840 800"},
+			"8-bit keys, 4-bit values", "a 1024 8: 10240 800, 20480 800"},
 		{"one stream", WhatIfQuery{Model: "a", Streams: 1}, engine.Options{},
 			"8-bit keys, 4-bit values", "a 1024 1: 10240 100, 20480 100"},
 		{"whole pages", WhatIfQuery{Model: "a", ContextTokens: 33, Streams: 2}, engine.Options{},
-			"8-bit keys, 4-bit values", "a 33 2: 1280 200, 2560 200"},
+			"8-bit keys, 4-bit values", "a 33 2: 640 200, 1280 200"},
 		{"no longer than it was trained for",
 			WhatIfQuery{Model: "a", ContextTokens: 1 << 20, Streams: 1}, engine.Options{},
 			"8-bit keys, 4-bit values", "a 4096 1: 40960 100, 81920 100"},
 		{"as it is set", WhatIfQuery{Model: "b"},
 			engine.Options{ContextTokens: 64, MaxSequences: 3, KVFormat: "f16"}, "16-bit, exact",
-			"b 64 3: 3840 300, 3840 300"},
+			"b 64 3: 1280 300, 1280 300"},
 		{"set to a format that is not in kvChoices",
 			WhatIfQuery{Model: "b", ContextTokens: 64, Streams: 1},
 			engine.Options{KVFormat: "bf16"}, "as set for this model", "b 64 1: 640 100, 1280 100"},
@@ -73,14 +72,15 @@ func TestWhatIf(t *testing.T) {
 			if f.KVFormat == "f16" {
 				f16 = f
 			}
-			if f.NeedBytes != f.WeightsBytes+f.KVBytes+f.StateBytes+f.ScratchBytes ||
-				f.WeightsBytes != 1000 || f.ScratchBytes != 50 {
+			if n := f.Need; f.NeedBytes != n.WeightsBytes+n.KVBytes+n.StateBytes+n.ScratchBytes ||
+				f.FullBytes != f.NeedBytes+int64(got.Streams-1)*n.KVBytes ||
+				n.WeightsBytes != 1000 || n.ScratchBytes != 50 {
 				t.Errorf("%s, %s: %+v", c.name, f.Name, f)
 			}
 		}
 		one := got.Formats[0]
 		text := fmt.Sprintf("%s %d %d: %d %d, %d %d", got.Model, got.ContextTokens, got.Streams,
-			one.KVBytes, one.StateBytes, f16.KVBytes, f16.StateBytes)
+			one.Need.KVBytes, one.Need.StateBytes, f16.Need.KVBytes, f16.Need.StateBytes)
 		if text != c.want || one.Name != c.first || got.TrainedTokens != 4096 {
 			t.Errorf("%s: %q %s, want %q %s", c.name, one.Name, text, c.first, c.want)
 		}
@@ -93,8 +93,8 @@ func TestWhatIf(t *testing.T) {
 	}
 }
 
-// TestWhatIfOptions: the model is described with the available memory. The group size is used only
-// with the format that it was set for. For the running model, the context is the one it runs with.
+// TestWhatIfOptions: the group size is used only with the format that it was set for. For the
+// running model, the context is the one it runs with.
 func TestWhatIfOptions(t *testing.T) {
 	var described []engine.Options
 	h := newTestHostWith(t, func(o *Options) {
@@ -115,8 +115,7 @@ func TestWhatIfOptions(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, o := range described {
-		if isSet := o.KVBits == "(8, 8)"; isSet != (o.KVGroupSize == "32") ||
-			o.AvailableBytes != got.RoomBytes {
+		if isSet := o.KVBits == "(8, 8)"; isSet != (o.KVGroupSize == "32") {
 			t.Errorf("described with %+v", o)
 		}
 	}
@@ -125,8 +124,8 @@ func TestWhatIfOptions(t *testing.T) {
 	}
 }
 
-// TestWhatIfFits compares with values worked out by hand: 1,150 bytes are fixed, and one page of
-// each of two streams takes 2 * 32 * 10 = 640 bytes.
+// TestWhatIfFits compares with values worked out by hand: 1,150 bytes are fixed, and a page takes
+// 32 * 10 = 320 bytes.
 func TestWhatIfFits(t *testing.T) {
 	d, _ := describeFixed(engine.Source{}, engine.Options{MaxSequences: 1})
 	for _, c := range []struct {
@@ -137,19 +136,20 @@ func TestWhatIfFits(t *testing.T) {
 	}{
 		{1149, 32, memory.No, 0},
 		{1150, 32, memory.No, 0},
-		{1150 + 640, 32, memory.Tight, 32},
-		{1150 + 2*640 - 1, 32, memory.Yes, 32},
-		{10_000, 32, memory.Yes, 13 * 32}, // 8,850 / 640 = 13.8
+		{1150 + 320, 32, memory.Tight, 32},
+		{1150 + 2*320 - 1, 32, memory.Tight, 32},
+		{10_000, 32, memory.Yes, 27 * 32}, // 8,850 / 320 = 27.7
 		{1 << 40, 4096, memory.Yes, 4096},
 	} {
 		var f WhatIfFormat
-		f.setSizes(d, c.tokens, 2, c.room)
+		f.setSizes(d, nil, c.tokens, 2, c.room)
 		if f.Fits != c.fits || f.LargestContextTokens != c.largest {
 			t.Errorf("%d tokens in %d bytes: %s, largest %d; want %s, %d", c.tokens, c.room, f.Fits,
 				f.LargestContextTokens, c.fits, c.largest)
 		}
 	}
-	if got := largestContext(5, 0, 777); got != 777 {
+	rings := engine.Description{ContextTokens: 777} // no layer keeps every token
+	if got := rings.LargestContext(5); got != 777 {
 		t.Errorf("the largest context at 0 bytes per token is %d, want 777", got)
 	}
 }
@@ -164,13 +164,13 @@ func TestRenewModel(t *testing.T) {
 			}, describeFixed)
 	})
 	need := func() int64 { return h.Models(0).Models[1].NeedBytes }
-	if got := need(); got != 1150+640 {
+	if got := need(); got != 1150+320*2 {
 		t.Fatalf("needs %d", got)
 	}
 	before := h.State().ModelsVersion
 	tokens = 128
 	h.RenewModel("a")
-	if got := need(); got != 1150+1280 {
+	if got := need(); got != 1150+320*4 {
 		t.Errorf("after a change of its settings it needs %d", got)
 	}
 	if now := h.State().ModelsVersion; now == before {
@@ -184,8 +184,8 @@ func TestRenewModel(t *testing.T) {
 	}
 }
 
-// TestWhatIfStart compares with values worked out by hand: two streams, whose first 512 tokens take
-// 4 bytes each and all others 1.
+// TestWhatIfStart compares with values worked out by hand: the first 512 tokens of a conversation
+// take 4 bytes each and all others 1.
 func TestWhatIfStart(t *testing.T) {
 	d := engine.Description{ContextTokens: 4096, KVStartTokens: 512, KVStartBytesPerToken: 4,
 		KVBytesPerToken: 1}
@@ -195,14 +195,14 @@ func TestWhatIfStart(t *testing.T) {
 		bytes   int64
 		largest int
 	}{
-		{1000, 1 << 20, 2 * (512*4 + 512), 4096}, // 1,024 tokens in whole pages
-		{100, 2 * (512*4 + 100), 2 * 128 * 4, 512 + 96},
-		{100, 2 * 100 * 4, 2 * 128 * 4, 96},
+		{1000, 1 << 20, 512*4 + 512, 4096}, // 1,024 tokens in whole pages
+		{100, 512*4 + 100, 128 * 4, 512 + 96},
+		{100, 100 * 4, 128 * 4, 96},
 	} {
 		var f WhatIfFormat
-		if f.setSizes(d, c.context, 2, c.room); f.KVBytes != c.bytes ||
+		if f.setSizes(d, nil, c.context, 2, c.room); f.Need.KVBytes != c.bytes ||
 			f.LargestContextTokens != c.largest {
-			t.Errorf("%+v: %d bytes, at most %d tokens", c, f.KVBytes, f.LargestContextTokens)
+			t.Errorf("%+v: %d bytes, at most %d tokens", c, f.Need.KVBytes, f.LargestContextTokens)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func (i *Importer) copyFile(ctx context.Context, f source, j *journal,
 	if f.sha256 != "" && hex.EncodeToString(sum) != f.sha256 {
 		return &refusedError{problem.New(problem.ModelBroken, "The model is damaged",
 			shown(f.rel)+" does not have the checksum of its download",
-			"Download the model again.")}
+			"Download or convert the model again.")}
 	}
 	_ = j.root.Chtimes(f.rel, f.changed, f.changed)
 	return j.add(f)

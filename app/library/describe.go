@@ -32,8 +32,8 @@ type described struct {
 	err error
 }
 
-// staleAfter is the age at which the description of a usable model is renewed. The memory that a
-// model needs depends on the free memory, because the size of its KV cache does.
+// staleAfter is the age at which the description of a usable model is renewed. It depends on the
+// folder of a draft model, too.
 const staleAfter = 30 * time.Second
 
 func (d *describer) bundled(src engine.Source, o engine.Options, s *scanner) (engine.Description,
@@ -54,7 +54,7 @@ func (d *describer) cached(key string, signature uint64, src engine.Source, o en
 	known, ok := d.known[key]
 	d.mu.Unlock()
 	if ok && known.signature == signature {
-		// The free memory does not change why a folder is refused.
+		// A draft model does not change why a folder is refused.
 		if known.err != nil || time.Since(known.at) < staleAfter || s.renew <= 0 {
 			return known.Description, known.err
 		}
@@ -110,6 +110,11 @@ func (l *Library) Renew(m Model) {
 	delete(l.describer.known, real)
 }
 
+// noLimit is the memory that a description assumes: more than any machine has. What a model needs
+// does not depend on what is free, but for the context that is chosen, and a description has what
+// chooses it (engine.Description.ContextWithin).
+const noLimit = 1 << 60
+
 // safely turns a panic in describe into an error, so that one folder cannot break the list.
 func safely(describe Describe, src engine.Source, o engine.Options) (description engine.Description,
 	err error) {
@@ -119,6 +124,7 @@ func safely(describe Describe, src engine.Source, o engine.Options) (description
 				"Please report it.")
 		}
 	}()
+	o.AvailableBytes = noLimit
 	description, err = describe(src, o)
 	if err != nil {
 		return engine.Description{}, problem.From(err)
@@ -135,4 +141,9 @@ func (l *listing) signature() uint64 {
 		}
 		return h.Sum64()
 	})
+}
+
+// DescribeSource describes a model that is in no folder. The error is a Problem.
+func DescribeSource(src engine.Source, o engine.Options) (engine.Description, error) {
+	return safely(engine.Describe, src, o)
 }

@@ -124,6 +124,16 @@ func (w *Watcher) Models() []Model {
 	return w.models
 }
 
+// Await waits for the first scan. The error is that of ctx.
+func (w *Watcher) Await(ctx context.Context) error {
+	select {
+	case <-w.listed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // Listed reports whether the first scan has ended.
 func (w *Watcher) Listed() bool {
 	select {

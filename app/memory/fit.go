@@ -1,5 +1,15 @@
 package memory
 
+// The figures about memory that Headroom shows and decides by, one function each:
+//
+//	FreeBytes      what is free: the segment Free of the bar
+//	HeadroomBytes  what is available for a model, now or after others were unloaded
+//	Fits           whether a model that needs so much fits into that
+//
+// What a model needs is a figure of its plan: engine.Description.NeedAt.
+
+import "fmt"
+
 // The reserve is memory that Headroom never offers to a model: an eighth of the total, so that the
 // system and the apps that the user opens next do not swap. It is at least half a GiB, which a
 // desktop alone uses, and at most 8 GiB: more would only keep large models off large machines.
@@ -15,28 +25,37 @@ func ReserveBytes(totalBytes int64) int64 {
 	return min(max(totalBytes/reserveShare, reserveMinBytes), reserveMaxBytes)
 }
 
-// HeadroomBytes returns how much memory a new model could use in addition to the running engines (a
-// zero value means that none runs): the free memory minus the reserve. The reserve is at most half
-// of the free memory, so that a small model still runs on a full machine. If the user has set a
-// wired limit, all models together stay within it.
-func (r Reading) HeadroomBytes(engine EngineBytes) int64 {
-	room := r.FreeBytes(engine) - r.WithheldBytes(engine)
+// HeadroomBytes returns how much memory is available for a model beside the running engines (a zero
+// value means that none runs), once a part of them is unloaded: the memory that is free then, minus
+// the reserve. The reserve is at most half of the free memory, so that a small model still runs on
+// a full machine. If the user has set a wired limit, all models together stay within it.
+//
+// It is exactly what a load is given after that part was unloaded, so a model that fits is not
+// refused. For the sum of HeadroomBytes and the unloaded bytes that does not hold: on a full
+// machine, the reserve grows with the free memory.
+func (r Reading) HeadroomBytes(engine, unloaded EngineBytes) int64 {
+	free := r.FreeBytes(engine) + unloaded.Total()
+	room := free - r.withheldBytes(free)
 	if r.WiredLimitBytes > 0 {
-		room = min(room, r.WiredLimitBytes-engine.Total())
+		room = min(room, r.WiredLimitBytes-(engine.Total()-unloaded.Total()))
 	}
 	return max(room, 0)
 }
 
 // WithheldBytes is the part of the free memory that no new model gets.
 func (r Reading) WithheldBytes(engine EngineBytes) int64 {
-	return min(ReserveBytes(r.TotalBytes), r.FreeBytes(engine)/2)
+	return r.withheldBytes(r.FreeBytes(engine))
+}
+
+func (r Reading) withheldBytes(freeBytes int64) int64 {
+	return min(ReserveBytes(r.TotalBytes), freeBytes/2)
 }
 
 // FreeBytes returns the memory that is neither used nor reserved. It is less than AvailableBytes,
-// which includes Headroom's mapped file pages, and reserved pages that were never written, such as
-// those of a new cache.
+// which includes Headroom's mapped file pages, and what is reserved for the running engines, which
+// they have not written yet.
 func (r Reading) FreeBytes(engine EngineBytes) int64 {
-	return max(r.AvailableBytes-r.ProcessFileBytes-engine.Untouched, 0)
+	return max(r.AvailableBytes-r.ProcessFileBytes-engine.Reserved, 0)
 }
 
 // Fit says whether a model fits into memory.
@@ -53,8 +72,7 @@ const (
 // the system swap.
 const tightPercent = 85
 
-// Fits reports whether a model that needs needBytes fits into roomBytes. The room is HeadroomBytes,
-// plus the EngineBytes.Total of the loaded models that it would replace.
+// Fits reports whether a model that needs needBytes fits into roomBytes, a figure of HeadroomBytes.
 func Fits(needBytes, roomBytes int64) Fit {
 	switch {
 	case needBytes > roomBytes:
@@ -63,4 +81,16 @@ func Fits(needBytes, roomBytes int64) Fit {
 		return Tight
 	}
 	return Yes
+}
+
+// Text returns a size of memory in words, as Activity Monitor does: a GB is 2^30 bytes.
+func Text(bytes int64) string {
+	switch m := float64(max(bytes, 0)) / (1 << 20); {
+	case m >= 999.5:
+		return fmt.Sprintf("%.1f GB", m/1024)
+	case m >= 9.95:
+		return fmt.Sprintf("%.0f MB", m)
+	default:
+		return fmt.Sprintf("%.1f MB", m)
+	}
 }

@@ -2,8 +2,8 @@
 // new model could use.
 //
 // meter.go measures, ledger.go splits the total into the segments of the memory bar, and fit.go
-// decides whether a model fits. Only meter.go and meter_*.go read the machine; the rest is
-// arithmetic on a Reading.
+// has the figures: what is free, what is available for a model, and whether one fits. Only meter.go
+// and meter_*.go read the machine; the rest is arithmetic on a Reading.
 package memory
 
 // Reading is the state of the machine's RAM at one moment. All fields are in bytes.
@@ -42,9 +42,10 @@ type Kind string
 const (
 	Weights  Kind = "weights"
 	KVUsed   Kind = "kv_used"   // pages of running sequences
-	KVCached Kind = "kv_cached" // other pages: reserved, or cached prefixes
+	KVCached Kind = "kv_cached" // other pages that were written: cached prefixes
 	State    Kind = "state"     // recurrent state
 	Scratch  Kind = "scratch"
+	Reserved Kind = "reserved" // promised to the loaded models, and not used yet
 	Headroom Kind = "headroom" // the rest of Headroom's processes
 	Other    Kind = "other"    // other programs and the system
 	Free     Kind = "free"     // can be allocated without swapping
@@ -59,12 +60,11 @@ type Segment struct {
 
 // Ledger accounts for all RAM. Its segments add up to TotalBytes, and none is negative.
 type Ledger struct {
-	TotalBytes      int64 `json:"totalBytes"`
-	AvailableBytes  int64 `json:"availableBytes"`
-	HeadroomBytes   int64 `json:"headroomBytes"` // see Reading.HeadroomBytes
-	WiredLimitBytes int64 `json:"wiredLimitBytes"`
-	// UntouchedBytes is the part of the segment kv_cached that was reserved but never written. It
-	// is not resident.
-	UntouchedBytes int64     `json:"untouchedBytes"`
-	Segments       []Segment `json:"segments"`
+	TotalBytes     int64 `json:"totalBytes"`
+	AvailableBytes int64 `json:"availableBytes"`
+	// HeadroomBytes is what is available for a model beside those that are loaded; see
+	// Reading.HeadroomBytes.
+	HeadroomBytes   int64     `json:"headroomBytes"`
+	WiredLimitBytes int64     `json:"wiredLimitBytes"`
+	Segments        []Segment `json:"segments"`
 }

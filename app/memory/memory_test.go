@@ -30,12 +30,12 @@ func TestSplit(t *testing.T) {
 			ProcessBytes: 4 * gib, ProcessFileBytes: 3 * gib},
 			EngineBytes{Weights: 3 * gib},
 			map[Kind]int64{Weights: 3, Headroom: 1, Other: 3, Free: 9}},
-		// 5 of the cache's 6 are reserved but untouched. They are not free, although the system
-		// counts them as available.
-		{"untouched cache", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib,
+		// 5 are reserved but not used. They are not free, although the system counts them as
+		// available.
+		{"reserved", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib,
 			ProcessBytes: 1 * gib},
-			EngineBytes{KVCached: 6 * gib, Untouched: 5 * gib},
-			map[Kind]int64{KVCached: 6, Other: 3, Free: 7}},
+			EngineBytes{KVCached: 1 * gib, Reserved: 5 * gib},
+			map[Kind]int64{KVCached: 1, Reserved: 5, Other: 3, Free: 7}},
 		// The process has 2 resident, but the engine reports 3, because its states are unused. The
 		// segment of the program itself is still 1, its RuntimeBytes.
 		{"unused states", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib,
@@ -48,9 +48,6 @@ func TestSplit(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			ledger := Split(c.r, c.engine)
-			if want := c.engine.Untouched; ledger.UntouchedBytes != want {
-				t.Errorf("%d untouched bytes, want %d", ledger.UntouchedBytes, want)
-			}
 			sum := int64(0)
 			for _, s := range ledger.Segments {
 				sum += s.Bytes
@@ -80,7 +77,7 @@ func TestHeadroom(t *testing.T) {
 			EngineBytes{Weights: 3 * gib}, 5 * gib},
 		{"reserved pages are not free",
 			Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib, ProcessBytes: 1 * gib},
-			EngineBytes{KVCached: 4 * gib, Untouched: 3 * gib}, 5 * gib},
+			EngineBytes{KVCached: 1 * gib, Reserved: 3 * gib}, 5 * gib},
 		{"at most 8 GiB reserved", Reading{TotalBytes: 128 * gib, AvailableBytes: 100 * gib},
 			EngineBytes{}, 92 * gib},
 		{"at least half a GiB reserved", Reading{TotalBytes: 2 * gib, AvailableBytes: 1 * gib},
@@ -88,14 +85,59 @@ func TestHeadroom(t *testing.T) {
 		{"at most half is reserved", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib},
 			EngineBytes{}, gib / 2},
 		{"never negative", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib},
-			EngineBytes{KVCached: 8 * gib, Untouched: 8 * gib}, 0},
+			EngineBytes{Reserved: 8 * gib}, 0},
 		{"wired limit",
 			Reading{TotalBytes: 64 * gib, AvailableBytes: 60 * gib, WiredLimitBytes: 40 * gib},
 			EngineBytes{}, 40 * gib},
 	}
 	for _, c := range cases {
-		if got := c.r.HeadroomBytes(c.e); got != c.want {
+		if got := c.r.HeadroomBytes(c.e, EngineBytes{}); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// TestHeadroomAfterUnloading: what is said to be available once models are unloaded is what is
+// available when they are. On a full machine that is less than the sum: the reserve grows.
+func TestHeadroomAfterUnloading(t *testing.T) {
+	r := Reading{TotalBytes: 24 * gib, AvailableBytes: 2 * gib, ProcessBytes: 10 * gib}
+	e := EngineBytes{Weights: 8 * gib, KVCached: 1 * gib, Reserved: 1 * gib}
+	said := r.HeadroomBytes(e, e)
+	// Free are 1 of the 2, since 1 is reserved. Then 11 are free, and 3 of them withheld.
+	after := Reading{TotalBytes: 24 * gib, AvailableBytes: 11 * gib, ProcessBytes: 1 * gib}
+	if got := after.HeadroomBytes(EngineBytes{}, EngineBytes{}); said != 8*gib || got != said {
+		t.Errorf("%d available after unloading, then %d, want %d", said, got, int64(8*gib))
+	}
+	r.WiredLimitBytes = 9 * gib
+	other := EngineBytes{Weights: 4 * gib}
+	if got := r.HeadroomBytes(e.Add(other), e); got != 5*gib {
+		t.Errorf("%d within the wired limit, want %d: another model has 4 of 9 GiB", got,
+			int64(5*gib))
+	}
+}
+
+// TestPlanned: the model replaces all others. One that does not fit makes the bar longer.
+func TestPlanned(t *testing.T) {
+	l := Split(Reading{TotalBytes: 16 * gib, AvailableBytes: 4 * gib, ProcessBytes: 7 * gib},
+		EngineBytes{Weights: 4 * gib, Scratch: 2 * gib}) // 1 of Headroom, 5 of others
+	for need, total := range map[int64]int64{6: 16, 12: 18} {
+		p := Planned(l, EngineBytes{Weights: need * gib})
+		sum := int64(0)
+		for _, s := range p.Segments {
+			sum += s.Bytes
+		}
+		if p.TotalBytes != total*gib || sum != p.TotalBytes || p.Segments[0].Bytes != need*gib ||
+			p.Segments[6].Bytes != 1*gib || p.Segments[7].Bytes != 5*gib {
+			t.Errorf("with %d GiB: %+v", need, p)
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	for bytes, want := range map[int64]string{-1: "0.0 MB", 5 << 19: "2.5 MB", 300 << 20: "300 MB",
+		1 << 30: "1.0 GB", 9986 << 20: "9.8 GB"} {
+		if got := Text(bytes); got != want {
+			t.Errorf("Text(%d) = %q, want %q", bytes, got, want)
 		}
 	}
 }

@@ -115,13 +115,12 @@ func arrived(l snapshot, id, dir, word string) Notice {
 	case m.Error != "":
 		n.Body = "It cannot be started: " + strings.TrimSuffix(clean(m.Error), ".") + "."
 		n.Start, n.Label, n.Hint = "", openLabel, openHint
-	case m.Fits == memory.No:
-		n.Body = fmt.Sprintf("It needs %s, there is room for %s.", gigabytes(m.NeedBytes),
-			gigabytes(list.RoomBytes))
-		n.Start, n.Label, n.Hint = "", openLabel, openHint
 	default:
-		n.Body = fmt.Sprintf("It needs %s, there is room for %s.", gigabytes(m.NeedBytes),
-			gigabytes(list.RoomBytes))
+		n.Body = fmt.Sprintf("It needs %s, %s is available.", memory.Text(m.NeedBytes),
+			memory.Text(list.RoomBytes))
+		if m.Fits == memory.No {
+			n.Start, n.Label, n.Hint = "", openLabel, openHint
+		}
 	}
 	return n
 }
@@ -189,6 +188,3 @@ func clean(text string) string {
 	}
 	return text
 }
-
-// gigabytes formats memory as Activity Monitor does: a GB is 2^30 bytes.
-func gigabytes(bytes int64) string { return fmt.Sprintf("%.1f GB", float64(max(bytes, 0))/(1<<30)) }

@@ -62,7 +62,7 @@ func TestNews(t *testing.T) {
 		{"a download ends",
 			snapshot{jobs: []jobs.Job{job(jobs.Download, "o/small", "", jobs.Running)}},
 			snapshot{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)}},
-			[]string{"o/small is downloaded | It needs 1.5 GB, there is room for 12.0 GB. | " +
+			[]string{"o/small is downloaded | It needs 1.5 GB, 12.0 GB is available. | " +
 				"Start o/small"}},
 		{"the download had already ended",
 			snapshot{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)}},
@@ -72,11 +72,11 @@ func TestNews(t *testing.T) {
 			[]string{"o/new is downloaded | It runs on this computer. | Start /m/new"}},
 		{"an import ends", snapshot{},
 			snapshot{jobs: []jobs.Job{job(jobs.Import, "small", "/m/small", jobs.Done)}},
-			[]string{"small is imported | It needs 1.5 GB, there is room for 12.0 GB. | " +
+			[]string{"small is imported | It needs 1.5 GB, 12.0 GB is available. | " +
 				"Start o/small"}},
 		{"too large to start", snapshot{},
 			snapshot{jobs: []jobs.Job{job(jobs.Download, "o/large", "/m/large", jobs.Done)}},
-			[]string{"o/large is downloaded | It needs 20.0 GB, there is room for 12.0 GB. | " +
+			[]string{"o/large is downloaded | It needs 20.0 GB, 12.0 GB is available. | " +
 				"Open Headroom "}},
 		{"downloaded but broken", snapshot{},
 			snapshot{jobs: []jobs.Job{job(jobs.Download, "o/broken", "/m/broken", jobs.Done)}},
@@ -104,7 +104,7 @@ func TestNews(t *testing.T) {
 			snapshot{jobs: []jobs.Job{job(jobs.Download, "o/small", "", jobs.Stopped)}}, nil},
 		{"another program's download ends", snapshot{},
 			snapshot{changes: []host.ModelChange{finished("o/small")}},
-			[]string{"o/small is complete | It needs 1.5 GB, there is room for 12.0 GB. | " +
+			[]string{"o/small is complete | It needs 1.5 GB, 12.0 GB is available. | " +
 				"Start o/small"}},
 		{"Headroom's download is announced once", snapshot{},
 			snapshot{jobs: []jobs.Job{job(jobs.Download, "O/Small", "", jobs.Running)},
@@ -132,7 +132,7 @@ func TestNews(t *testing.T) {
 			snapshot{jobs: []jobs.Job{job(jobs.Import, "a\nb\x00"+strings.Repeat("x", 300),
 				"/m/small", jobs.Done)}},
 			[]string{"a b " + strings.Repeat("x", 195) +
-				"… is imported | It needs 1.5 GB, there is room for 12.0 GB. | Start o/small"}},
+				"… is imported | It needs 1.5 GB, 12.0 GB is available. | Start o/small"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -211,13 +211,14 @@ func (c *check) restarted() error {
 	})
 }
 
-// The ways to decode ahead.
+// The ways to decode ahead, as the rows of a report name them.
 const (
 	aheadAuto   = "decoded ahead"
 	aheadLookup = "ahead, by lookup"
 	aheadBlock  = "ahead, by the model's block"
-	aheadDraft  = "ahead, by the draft model"
+	AheadDraft  = "ahead, by the draft model"
 	aheadDFlash = "ahead, by the DFlash drafter"
+	aheadAssist = "ahead, by the assistant"
 	aheadWrong  = "ahead, some drafts wrong"
 	aheadCrowd  = "the same, in a crowd"
 )
@@ -268,9 +269,12 @@ func (c *check) aheadByDrafter(e *engine.Engine) error {
 	case err != nil:
 		return err
 	case tried.DraftModelTokens > 0:
-		way, drafter := aheadDraft, "the draft model"
-		if e.Info().Drafter == engine.SpeculateDFlash {
+		way, drafter := AheadDraft, "the draft model"
+		switch e.Info().Drafter {
+		case engine.SpeculateDFlash:
 			way, drafter = aheadDFlash, "the DFlash drafter"
+		case engine.SpeculateMTP:
+			way, drafter = aheadAssist, "the assistant"
 		}
 		c.absent(aheadBlock, true, drafter+" drafts in its place")
 		return c.aheadAlone(e, way, block, uncached)
@@ -279,8 +283,11 @@ func (c *check) aheadByDrafter(e *engine.Engine) error {
 	default:
 		c.absent(aheadBlock, true, "the model has no block that drafts")
 	}
-	if c.Engine.DraftModel != nil {
-		c.absent(aheadDraft, true, "the draft model cannot be used; the log says why")
+	switch i := e.Info(); {
+	case i.DraftModelUnused != "":
+		c.absent(AheadDraft, true, i.DraftModelUnused)
+	case i.DraftModel != "" && i.Drafter != engine.SpeculateMTP:
+		c.absent(AheadDraft, true, i.DraftModel+" drafted nothing for these prompts")
 	}
 	return err
 }

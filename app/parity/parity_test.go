@@ -70,7 +70,7 @@ func opens(t *testing.T, sources map[int]engine.Source) func(context.Context,
 func TestDraftModel(t *testing.T) {
 	r := run(t, engine.Options{DraftModel: &engine.DraftModel{Source: demoSource(t),
 		Required: true}}, nil)
-	if row := r.row(t, aheadDraft); row.NotTried != "" || row.EqualTokens != row.Tokens ||
+	if row := r.row(t, AheadDraft); row.NotTried != "" || row.EqualTokens != row.Tokens ||
 		!strings.Contains(row.Note, "drafts were right") {
 		t.Errorf("%+v", row)
 	}
@@ -79,6 +79,22 @@ func TestDraftModel(t *testing.T) {
 	}
 	if !r.Equal {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestDraftModelUnused: a draft model that a setting names and that cannot draft has a row that
+// says why. The model's own block drafts then.
+func TestDraftModelUnused(t *testing.T) {
+	other := engine.Random([]byte(`{"model_type": "qwen3", "hidden_size": 128, "vocab_size": 256,
+		"intermediate_size": 128, "num_hidden_layers": 1, "num_attention_heads": 2,
+		"num_key_value_heads": 1, "head_dim": 64, "max_position_embeddings": 4096,
+		"quantization": {"bits": 4, "group_size": 64}}`))
+	r := run(t, engine.Options{DraftModel: &engine.DraftModel{Source: other, Name: "other"}}, nil)
+	if row := r.row(t, AheadDraft); !strings.Contains(row.NotTried, "its vocabulary is another") {
+		t.Errorf("%+v", row)
+	}
+	if row := r.row(t, aheadBlock); row.NotTried != "" || !r.Equal {
+		t.Errorf("%+v, equal %t", row, r.Equal)
 	}
 }
 

@@ -2,10 +2,13 @@ package parity
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 
 	"headroom/engine"
 	"headroom/engine/chat"
 	"headroom/engine/generate"
+	"headroom/engine/problem"
 )
 
 // DefaultTokens is the maximum length of an answer, unless somebody asks for another.
@@ -15,25 +18,39 @@ const DefaultTokens = 48
 const ContextTokens = 4096
 
 // Encode returns the tokens of texts, each as the first message of a conversation. A model without
-// a chat template continues them. contextTokens is the longest context. Errors are Problems.
+// a chat template continues them. contextTokens is the longest context; 0: not known. Errors are
+// Problems.
 func Encode(ctx context.Context, src engine.Source, texts []string,
 	contextTokens int) (prompts [][]int32, err error) {
 	text, err := engine.ReadTextProcessor(src)
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range texts {
+	for i, p := range texts {
 		q := &generate.Request{Prompt: p}
 		if text.Template() != nil {
 			q.Messages = []chat.Message{{Role: "user", Content: p}}
 		}
 		tokens, _, err := q.Encode(ctx, text, contextTokens)
-		if err != nil {
+		switch overflow := problem.From(err).Overflow; {
+		case err != nil && overflow != nil:
+			return nil, tooLong(i, fmt.Sprintf("at least %d", overflow.Tokens), contextTokens)
+		case err != nil:
 			return nil, err
+		case contextTokens > 0 && len(tokens) >= contextTokens:
+			return nil, tooLong(i, strconv.Itoa(len(tokens)), contextTokens)
 		}
 		prompts = append(prompts, tokens)
 	}
 	return prompts, nil
+}
+
+// tooLong returns the Problem of a prompt, counted from 0, that leaves no room for an answer.
+func tooLong(prompt int, tokens string, contextTokens int) error {
+	return problem.New(problem.ContextExceeded,
+		fmt.Sprintf("Prompt %d is too long to be checked", prompt+1),
+		fmt.Sprintf("it has %s tokens, and with an answer has to be shorter than the context of %d",
+			tokens, contextTokens), "Check with a longer context, or with shorter prompts.")
 }
 
 // passage is long enough for a block of the prefix cache on disk, which has 256 tokens.

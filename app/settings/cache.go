@@ -45,7 +45,7 @@ type Model struct {
 	SnapKVTokens     int    `json:"snapKVTokens,omitempty"`
 	// Speculate is auto, off, lookup, mtp, draft or dflash; "": auto.
 	Speculate string `json:"speculate,omitempty"`
-	// DraftModel names the model's draft model, or a DFlash drafter for it: an ID, a name, an alias
+	// DraftModel names the model's draft model, or another drafter for it: an ID, a name, an alias
 	// or a folder; "": none.
 	DraftModel     string `json:"draftModel,omitempty"`
 	NumDraftTokens int    `json:"numDraftTokens,omitempty"` // at most; 0: what is worth its time
@@ -68,6 +68,21 @@ type Model struct {
 	FrequencyPenalty  *float64        `json:"frequencyPenalty,omitempty"`
 	Seed              *int64          `json:"seed,omitempty"`
 	TemplateArguments json.RawMessage `json:"templateArguments,omitempty"` // a JSON object
+}
+
+// OfLoading returns the names of the settings that a model is loaded with, as far as m has them.
+func (m Model) OfLoading() (names []string) {
+	v := reflect.ValueOf(m)
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if name == "aliases" { // what follows concerns requests
+			break
+		}
+		if !v.Field(i).IsZero() {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // ForModel returns the settings of a model, or the zero value if it has none. IDs ignore case.

@@ -232,7 +232,23 @@ func decodes(path []string, value json.RawMessage, check checkModelFunc) error {
 	return s.check(check)
 }
 
-// inWords returns an error of encoding/json in JSON's terms, not in Go's.
+// InWords returns an error of encoding/json in JSON's terms, not in Go's, with the key that it is
+// about.
+func InWords(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return fmt.Errorf("there is no key %s", name)
+	}
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	if wrong.Field == "" {
+		return inWords(err)
+	}
+	return fmt.Errorf("%s: %w", wrong.Field, inWords(err))
+}
+
+// inWords is InWords without the key.
 func inWords(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {

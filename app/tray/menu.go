@@ -73,7 +73,8 @@ func menuFor(s State) []Item {
 		{Title: "Models", Submenu: models(s), Disabled: len(s.Models) == 0},
 		{Separator: true},
 		{Title: available(s.Memory), Disabled: true,
-			Tooltip: "The memory that a new model may take. 1 GB = 2^30 bytes."},
+			Tooltip: "The memory that is available for a model beside those that are loaded. " +
+				"1 GB = 2^30 bytes."},
 		cacheLine(s),
 		endpoint(s),
 		watching(s),
@@ -170,7 +171,7 @@ func models(s State) []Item {
 				Click: Action{Verb: Open}})
 			break
 		}
-		item := Item{Title: modelLine(m, s.Memory), Tooltip: modelTooltip(m),
+		item := Item{Title: modelLine(m, s), Tooltip: modelTooltip(m),
 			Disabled: m.Fits == memory.No || m.Error != "", Click: Action{Start, m.ID}}
 		if isCurrent(m) {
 			item.Checked, item.Disabled, item.Click = true, false, Action{Stop, m.ID}

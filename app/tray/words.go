@@ -104,7 +104,7 @@ func available(l memory.Ledger) string {
 	case l.HeadroomBytes < leastAvailableBytes:
 		return "No memory available for a model"
 	}
-	return ram(l.HeadroomBytes) + " available for a model"
+	return memory.Text(l.HeadroomBytes) + " available for a model"
 }
 
 // cacheSize returns the size of the cache on SSD as text, with its limit if it has one.
@@ -118,7 +118,7 @@ func cacheSize(c cache.Stats) string {
 // leastAvailableBytes is the least memory that is shown as a number.
 const leastAvailableBytes = 50 << 20
 
-func modelLine(m host.Model, l memory.Ledger) string {
+func modelLine(m host.Model, s State) string {
 	name := shorten(m.ID, 48)
 	switch {
 	case m.State == library.Downloading && m.Download != nil && m.Download.TotalBytes > 0:
@@ -129,7 +129,8 @@ func modelLine(m host.Model, l memory.Ledger) string {
 	case m.Error != "":
 		return name + ", cannot be used"
 	case m.Fits == memory.No:
-		return name + ", needs " + ram(m.NeedBytes) + ", " + ram(l.HeadroomBytes) + " available"
+		return name + ", needs " + memory.Text(m.NeedBytes) + ", " + memory.Text(s.RoomBytes) +
+			" available"
 	}
 	return name + ", " + disk(m.SizeBytes)
 }
@@ -138,26 +139,18 @@ func modelTooltip(m host.Model) string {
 	if m.Error != "" {
 		return m.Error
 	}
-	parts := []string{m.Architecture, m.Quantization, "needs about " + ram(m.NeedBytes)}
+	parts := []string{m.Architecture, m.Quantization, "needs about " + memory.Text(m.NeedBytes)}
 	return strings.Join(parts, ", ")
 }
 
 // tooltip returns the tooltip of the icon.
 func tooltip(s State) string { return "Headroom: " + stateLine(s) }
 
-// ram formats memory as Activity Monitor does: a GB is 2^30 bytes. disk formats file sizes as the
-// Finder does: a GB is 10^9 bytes.
-func ram(bytes int64) string  { return scaled(float64(max(bytes, 0)), 1<<20) }
-func disk(bytes int64) string { return scaled(float64(max(bytes, 0)), 1e6) }
-
-func scaled(bytes, mega float64) string {
-	kilo := 1000.0
-	if mega == 1<<20 {
-		kilo = 1024
-	}
-	switch m := bytes / mega; {
+// disk formats file sizes as the Finder does: a GB is 10^9 bytes. memory.Text formats memory.
+func disk(bytes int64) string {
+	switch m := float64(max(bytes, 0)) / 1e6; {
 	case m >= 999.5:
-		return fmt.Sprintf("%.1f GB", m/kilo)
+		return fmt.Sprintf("%.1f GB", m/1000)
 	case m >= 99.95:
 		return fmt.Sprintf("%.0f MB", m)
 	default:

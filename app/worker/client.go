@@ -303,6 +303,9 @@ func (m *Model) SetDutyCycle(share float64) { m.send(&toWorker{DutyCycle: &share
 // SetDraftGain sets how much faster decoding ahead has to be; see engine.Engine.SetDraftGain.
 func (m *Model) SetDraftGain(gain float64) { m.send(&toWorker{DraftGain: &gain}) }
 
+// SetGrowth limits how many bytes the caches may grow; see engine.Engine.SetGrowth.
+func (m *Model) SetGrowth(bytes int64) { m.send(&toWorker{Growth: &bytes}) }
+
 // FollowLogLevel sets the worker's log level to the current level of Options.Log.
 func (m *Model) FollowLogLevel() {
 	level := levelOf(m.log)

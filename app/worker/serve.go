@@ -112,6 +112,8 @@ func (s *session) handle(message *toWorker) {
 		e.SetDutyCycle(*message.DutyCycle)
 	case message.DraftGain != nil:
 		e.SetDraftGain(*message.DraftGain)
+	case message.Growth != nil:
+		e.SetGrowth(*message.Growth)
 	case message.Limits != nil && store != nil:
 		s.working.Go(func() {
 			if err := store.SetLimits(*message.Limits); err != nil {

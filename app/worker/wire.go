@@ -44,6 +44,8 @@ type toWorker struct {
 	Check *checkRequest `cbor:"15,keyasint,omitempty"`
 	// DraftGain is for engine.Engine.SetDraftGain.
 	DraftGain *float64 `cbor:"16,keyasint,omitempty"`
+	// Growth is for engine.Engine.SetGrowth.
+	Growth *int64 `cbor:"17,keyasint,omitempty"`
 }
 
 // fromWorker is a message of the worker.

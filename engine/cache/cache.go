@@ -36,6 +36,10 @@ type LayerSpec struct {
 	// HiddenValues is the number of values of a hidden state, the last of each sequence, in float32
 	// (models.Drafter).
 	HiddenValues int
+	// RecentValues is the number of values of a hidden state that is kept for each of the last
+	// RecentTokens positions of a sequence, in float32 (models.Drafter). They are working memory:
+	// a copy of a slot does not have them.
+	RecentValues int
 	// Drafts marks the layer of a block that drafts tokens. It is none of the layers at either end
 	// that Format.BoundaryLayers counts.
 	Drafts bool
@@ -52,6 +56,23 @@ type Layer struct {
 	State kernels.Tensor   // [slots, StateValues], see recurrent.GatedDelta and SSM, or none
 	// Hidden is [slots+1, HiddenValues]. The last row is zero: what precedes every sequence.
 	Hidden kernels.Tensor
+	// Recent is [slots*RecentTokens, RecentValues]. RecentRow is the row of a position.
+	Recent kernels.Tensor
+}
+
+// RecentTokens is how many positions have a row in Layer.Recent. It is more than a pass verifies
+// drafts, so that the row of each draft that may be right is there.
+const RecentTokens = 16
+
+// RecentRow returns the row of Layer.Recent for a position of the sequence in a slot.
+func RecentRow(slot int32, pos int) int32 { return slot*RecentTokens + int32(pos%RecentTokens) }
+
+// RecentBytes returns the bytes of a slot in Layer.Recent, summed over all layers.
+func RecentBytes(specs []LayerSpec) (bytes int64) {
+	for _, s := range specs {
+		bytes += int64(kernels.F32.Size() * RecentTokens * s.RecentValues)
+	}
+	return bytes
 }
 
 // Buffers returns the buffers of the layer, each of which a kernel accesses as a whole.
@@ -121,6 +142,13 @@ func New(d kernels.Device, specs []LayerSpec, o Options) []Layer {
 			layers[i].Hidden = kernels.NewTensor(d, kernels.F32, o.Slots+1, s.HiddenValues)
 			if h := layers[i].Hidden; h.Buffer.Bytes != nil {
 				clear(h.Row(o.Slots))
+			}
+		}
+		if s.RecentValues > 0 {
+			layers[i].Recent = kernels.NewTensor(d, kernels.F32, o.Slots*RecentTokens,
+				s.RecentValues)
+			if r := layers[i].Recent; r.Buffer.Bytes != nil {
+				clear(r.Float32s())
 			}
 		}
 	}

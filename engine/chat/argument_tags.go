@@ -14,10 +14,11 @@ import (
 //
 // A VALUE is not escaped. An </arg_value> ends it only if an <arg_key> or the </tool_call> follows.
 var (
-	// glm is the format of GLM 4.5 and later, and of Laguna.
-	glm = argumentFormat("glm", `<arg_key>`, argumentTags{open: toolOpen, closing: toolClose,
-		keyOpen: "<arg_key>", keyClose: "</arg_key>",
-		valueOpen: "<arg_value>", valueClose: "</arg_value>"})
+	// glm is the format of GLM 4.5, GLM 4.6, Ling 3 and Laguna.
+	glm = argumentFormat("glm", `<arg_key>`, glmTags)
+
+	// glm47 is the format of GLM 4.7 and later, which is glm without line breaks.
+	glm47 = glm47Format()
 
 	// longcat is the format of LongCat, whose tags have names of their own. It knows a JSON object
 	// between the tags of a call, too.
@@ -36,6 +37,18 @@ var (
 	}, "<tool_calls:opensource>", "</tool_calls:opensource>")
 )
 
+func glm47Format() toolFormat {
+	f := argumentFormat("glm47", `<tool_call>\{function-name\}<arg_key>`, glmTags)
+	f.form = &callForm{before: toolOpen, between: toolClose + toolOpen, after: toolClose,
+		call: (&argumentForm{key: "<arg_key>", afterKey: "</arg_key><arg_value>",
+			next: "</arg_value>", tags: glmTags.all()}).call}
+	return f
+}
+
+var glmTags = argumentTags{open: toolOpen, closing: toolClose,
+	keyOpen: "<arg_key>", keyClose: "</arg_key>",
+	valueOpen: "<arg_value>", valueClose: "</arg_value>"}
+
 // argumentTags are the tags of one format.
 type argumentTags struct {
 	open, closing         string
@@ -43,6 +56,11 @@ type argumentTags struct {
 	keyOpen, keyClose     string
 	valueOpen, valueClose string
 	json                  bool // a call may also be a JSON object
+}
+
+// all returns the tags that no value may have.
+func (t *argumentTags) all() []string {
+	return []string{t.open, t.closing, t.keyOpen, t.keyClose, t.valueOpen, t.valueClose}
 }
 
 func argumentFormat(name, mark string, tags argumentTags, drop ...string) toolFormat {
@@ -61,8 +79,7 @@ func argumentFormat(name, mark string, tags argumentTags, drop ...string) toolFo
 			head: tags.open, afterName: tags.separator + "\n",
 			key: tags.keyOpen, afterKey: tags.keyClose + "\n" + tags.valueOpen,
 			next: tags.valueClose + "\n", tail: tags.closing,
-			tags: []string{tags.open, tags.closing, tags.keyOpen, tags.keyClose, tags.valueOpen,
-				tags.valueClose}}).call},
+			tags: tags.all()}).call},
 		begin: func(schemas map[string]schema) callReader {
 			r := &argumentReader{argumentTags: tags, schemas: schemas}
 			if tags.json {

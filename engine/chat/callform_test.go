@@ -99,9 +99,9 @@ func TestCallForms(t *testing.T) {
 		}
 	}
 	for _, format := range []string{"json_tools", "llama3", "mistral", "qwen3_coder", "seed_oss",
-		"glm", "harmony", "pythonic", "olmo3", "hunyuan_dense", "gemma4", "function_gemma",
-		"nemotron", "command",
-		"apertus", "phi4", "granite3", "kimi", "deepseek", "minimax"} {
+		"glm", "glm47", "glm4", "granite30", "internlm", "nemotron_mini", "harmony", "pythonic",
+		"olmo3", "hunyuan_dense", "gemma4", "function_gemma", "nemotron", "command", "apertus",
+		"phi4", "granite3", "kimi", "deepseek", "minimax"} {
 		if !seen[format] {
 			t.Errorf("%s has no test", format)
 		}

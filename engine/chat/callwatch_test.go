@@ -41,6 +41,11 @@ var watched = []struct {
 	{"llama3", "", `{"names": ["now"]}`, nil},
 	{"llama3", "", `{"type": "function", "name": "now", "parameters": {}}`, nil},
 	{"llama3", "", `Now {"name": "now", "parameters": {}}`, nil},
+	{"glm4", "", "now\n{\"a\": 1}", []string{"now\n"}},
+	{"glm4", "", "\nnow \n {\"a\": 1}<|assistant|>send\n{\"a\": 1}",
+		[]string{"now\n", "send\n"}},
+	{"glm4", "", "now or later\n{", nil},
+	{"glm4", "", "Now:\nnow\n{\"a\": 1}", nil},
 }
 
 func templateOf(t *testing.T, format string) *Template {
@@ -84,7 +89,7 @@ func TestCallWatch(t *testing.T) {
 // TestWatchedForms: what the form of calls writes begins where the watch says, and the form takes
 // the beginning and all that follows.
 func TestWatchedForms(t *testing.T) {
-	for _, format := range []string{"harmony", "llama3"} {
+	for _, format := range []string{"harmony", "llama3", "glm4"} {
 		template := templateOf(t, format)
 		o := CallOptions{Tools: callTools, One: true, IsToken: func(string) bool { return false }}
 		b := grammar.NewBuilder()
@@ -121,7 +126,7 @@ func TestWatchedForms(t *testing.T) {
 	for _, f := range allFormats {
 		o := CallOptions{Tools: callTools}
 		if w := f.template(t).WatchCalls("", o); (w != nil) != (f.format == "harmony" ||
-			f.format == "llama3") {
+			f.format == "llama3" || f.format == "glm4") {
 			t.Errorf("%s: watch %v", f.format, w)
 		}
 	}

@@ -191,7 +191,6 @@ func (t *Template) renderSample(messages []any, tool bool) (string, error) {
 	for _, name := range []string{"bos_token", "eos_token", "unk_token", "pad_token"} {
 		vars.Set(name, "")
 	}
-	vars.Set("messages", jinja.NewList(messages...))
 	vars.Set("add_generation_prompt", true)
 	var tools *jinja.List
 	if tool {
@@ -203,6 +202,8 @@ func (t *Template) renderSample(messages []any, tool bool) (string, error) {
 		}
 		tools = jinja.NewList(v)
 	}
+	items, tools := t.inRoles(messages, tools)
+	vars.Set("messages", jinja.NewList(items...))
 	ctx, now := context.Background(), time.Unix(0, 0)
 	if err := t.setTools(ctx, vars, tools, now); err != nil {
 		return "", err
@@ -336,7 +337,12 @@ func writeCalls(ctx context.Context, m *jinja.Dict, write *jinja.Template,
 	now time.Time) (*jinja.Dict, error) {
 	calls := jinja.NewList()
 	for _, call := range toolCalls(m) {
-		calls.Items = append(calls.Items, function(call))
+		f := function(call)
+		if arguments, _ := f.Get("arguments"); arguments == nil {
+			f = f.Clone()
+			f.Set("arguments", jinja.NewDict())
+		}
+		calls.Items = append(calls.Items, f)
 	}
 	vars := jinja.NewDict()
 	vars.Set("calls", calls)

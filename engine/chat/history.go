@@ -124,6 +124,31 @@ func wrapArguments(messages *jinja.List) (wrapped bool) {
 	return wrapped
 }
 
+// nameResults gives results without a name that of the function whose call they answer, for
+// templates that demand one. OpenAI's results have none. It reports whether there were any.
+func nameResults(messages *jinja.List) (named bool) {
+	names := map[any]any{} // of functions, by the ID of the call
+	for _, m := range messages.Items {
+		for _, call := range toolCalls(m) {
+			id, _ := call.Get("id")
+			if _, isText := id.(string); isText {
+				names[id], _ = function(call).Get("name")
+			}
+		}
+		message, ok := m.(*jinja.Dict)
+		if !ok || roleOf(message) != "tool" {
+			continue
+		}
+		id, _ := message.Get("tool_call_id")
+		_, isText := id.(string)
+		if _, has := message.Get("name"); !has && isText && names[id] != nil {
+			message.Set("name", names[id])
+			named = true
+		}
+	}
+	return named
+}
+
 // jsonText is the JSON text of a value.
 var jsonText = mustParse("{{ value | tojson }}")
 

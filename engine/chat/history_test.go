@@ -164,3 +164,28 @@ func TestReplayedMessages(t *testing.T) {
 		}
 	}
 }
+
+// TestNamedResults: results get the name of their function where a template demands one, and only
+// there.
+func TestNamedResults(t *testing.T) {
+	const demands = `{% for m in messages %}{% if m.role == 'tool' %}{% if m.name is not defined %}` +
+		`{{ raise_exception("no name") }}{% endif %}{{ m.name }}={{ m.content }} {% endif %}` +
+		`{% endfor %}`
+	const conversation = `{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f"}},
+		{"id":"2","function":{"name":"g"}}]},{"role":"tool","tool_call_id":"2","content":"x"},
+		{"role":"tool","tool_call_id":"1","content":"y"}`
+	list := messages(t, `[`+conversation+`,{"role":"tool","name":"h","content":"z"}]`)
+	got, err := parse(t, demands).Render(t.Context(), Input{Messages: list})
+	if err != nil || got != "g=x f=y h=z " {
+		t.Errorf("got %q, %v", got, err)
+	}
+	asks := strings.ReplaceAll(demands, `{{ raise_exception("no name") }}`, "?")
+	got, err = parse(t, asks).Render(t.Context(), Input{Messages: list})
+	if err != nil || got != "?=x ?=y h=z " {
+		t.Errorf("a template that only asks: got %q, %v", got, err)
+	}
+	list = messages(t, `[`+conversation+`,{"role":"tool","content":"z"}]`)
+	if got, err := parse(t, demands).Render(t.Context(), Input{Messages: list}); err == nil {
+		t.Errorf("a result without a call: got %q", got)
+	}
+}

@@ -47,6 +47,9 @@ var (
 		closing: "<|/tool_call|>", call: readJSONCall}, true), namedCall)
 	granite3 = granite3Format()
 
+	// granite30 is granite3 for the templates of Granite 3.0, which do not tell the format.
+	granite30 = granite30Format()
+
 	// gigaChat is the format of GigaChat 3.1, which makes one call in an answer:
 	//
 	//	<|function_call|>{"name": NAME, "arguments": {…}}
@@ -76,6 +79,13 @@ func granite3Format() toolFormat {
 		listTags{open: "<|tool_call|>", call: readJSONCall}, true)
 	f.write = graniteCalls
 	return withForm(f, namedCall)
+}
+
+func granite30Format() toolFormat {
+	f := granite3Format()
+	f.name, f.mark = "granite30", regexp.MustCompile(`assistant_tool_call`)
+	f.roles.result = "tool_response"
+	return f
 }
 
 // gigaChat3 is the format of GigaChat 3, which has a message for the call:

@@ -4,7 +4,7 @@ package chat
 
 import "regexp"
 
-// jsonTools is the format of Hermes, Qwen2.5, Qwen3, Granite and others:
+// jsonTools is the format of Hermes, Qwen2.5, Qwen3, Granite 4, Falcon-H1 and others:
 //
 //	<tool_call>
 //	{"name": NAME, "arguments": {...}}
@@ -15,7 +15,7 @@ var jsonTools = toolFormat{
 	name: "json_tools",
 	// In the source of a template, a line break is a newline or the two characters \n of a string
 	// literal. Hermes' example begins with the letters of the template.
-	mark: regexp.MustCompile(`<tool_call>(\s|\\n)*\{\s*\\?"(name|arguments)\\?"|` +
+	mark: regexp.MustCompile(`<tool_call>(\s|\\n)*\{\s*\\?["'](name|arguments)\\?["']|` +
 		`(?s)<tool_call>(\n|\\n).*tool_call\.name`),
 	open:  []string{toolOpen},
 	close: toolClose,

@@ -61,7 +61,7 @@ func (t *Template) Opening(prompt string, tools, calls bool) (o Opening, err err
 	if !calls || t.tools == nil {
 		return o, err
 	}
-	if t.tools.bare || len(t.tools.open) == 0 || t.tools.prompted {
+	if t.tools.bare || t.tools.named || len(t.tools.open) == 0 || t.tools.prompted {
 		return o, errBareCalls
 	}
 	o.Calls = t.tools.open

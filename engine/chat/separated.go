@@ -20,6 +20,7 @@ var kimi = kimiFormat()
 func kimiFormat() toolFormat {
 	f := separatedFormat("kimi", kimiTags, "<|tool_calls_section_begin|>",
 		"<|tool_calls_section_end|>")
+	f.nameIDs = true
 	f.form = separatedForm(&f, func(w *callWriter, name string,
 		parameters json.RawMessage) (grammar.Node, error) {
 		space := w.b.Space

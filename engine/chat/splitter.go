@@ -158,6 +158,9 @@ func newTagSplitter(reasoning reasoningFormat, format *toolFormat, prompt string
 		s.kind, s.trim = Reasoning, lineBreaks
 	} else {
 		s.start, s.fresh = true, true
+		if format != nil && format.named {
+			s.trim = lineBreaks
+		}
 		if format != nil && format.prompted && strings.HasSuffix(prompt, format.open[0]) {
 			s.beginCall(0, 0, "")
 		}
@@ -217,9 +220,14 @@ func (s *tagSplitter) endCall(out *[]Piece, whole bool) {
 	s.called = s.EndsWithCall()
 	body, lead := s.held.text, s.lead
 	s.kind, s.lead = Content, ""
-	if !whole && (s.format.prose && !strings.Contains(body, "{") ||
-		s.inner && !strings.Contains(body, parameterOpen)) {
-		s.emit(out, lead) // a tag in prose, with which the text ends
+	switch object := strings.Contains(body, "{"); {
+	case whole:
+	case s.format.prose && !object || s.inner && !strings.Contains(body, parameterOpen),
+		s.format.named && !object && isBlank(lead):
+		s.emit(out, lead) // a tag in prose, or a word, with which the text ends
+		return
+	case s.format.named && !object:
+		emit(out, Broken, lead)
 		return
 	}
 	n := len(body)
@@ -262,8 +270,8 @@ func (s *tagSplitter) advance(out *[]Piece) bool {
 		return s.advanceForm(out)
 	}
 	held := s.held.text
-	if s.fresh && s.tools != nil && s.format.bare {
-		if at := skipSpaces(held, s.blank); at < len(held) && held[at] == '{' {
+	if s.fresh && s.tools != nil && (s.format.bare || s.format.named) {
+		if at := skipSpaces(held, s.blank); at < len(held) && s.format.mayBegin(held[at]) {
 			s.beginCall(0, at, "")
 			return true
 		}
@@ -403,8 +411,11 @@ func (s *tagSplitter) advanceCall(out *[]Piece) bool {
 		return true
 	}
 	s.kind = Content
-	if v != isText {
+	switch {
+	case v != isText:
 		s.trim, s.fresh = spaces, true
+	case s.format.named:
+		s.trim = lineBreaks
 	}
 	return true
 }

@@ -47,6 +47,8 @@ type Template struct {
 	toolUse   *Template         // renders requests with tools; nil: this template does
 	fallback  *fallback         // for tools, if the template ignores them; else nil
 	calls     *jinja.Template   // writes calls, if the template drops them; else nil
+	callIDs   bool              // the template writes the IDs of calls
+	toolsKey  bool              // the template reads tools from a message; see callroles.go
 	probe     *probe            // of the habits that arrange.go needs
 }
 
@@ -62,6 +64,7 @@ func ParseTemplate(source string) (*Template, error) {
 	}
 	parsed := &Template{jinja: t, channels: channelsOf(source), reasoning: reasoningOf(source),
 		tools: toolFormatOf(source), shortIDs: shortIDsMark.MatchString(source),
+		callIDs: callIDMark.MatchString(source), toolsKey: toolsKeyMark.MatchString(source),
 		probe: &probe{}}
 	parsed.reasons = parsed.channels != nil || strings.Contains(source, parsed.reasoning.mark)
 	parsed.readEffort(source)
@@ -130,8 +133,8 @@ var reserved = []string{"messages", "tools", "documents", "add_generation_prompt
 // ends, and at the bounds of package jinja. The error is a *TemplateError if rendering failed;
 // otherwise it wraps that of ctx, or names the part of the input that is malformed. Unless ctx has
 // ended, the client has to change the request. If the template fails on the messages as they are,
-// arguments of tool calls that are no object are wrapped into one. If that does not help, arguments
-// are JSON text.
+// results get the names of their functions. If that does not help, arguments of tool calls that are
+// no object are wrapped into one, and then arguments are JSON text.
 func (t *Template) Render(ctx context.Context, in Input) (string, error) {
 	return t.of(len(in.Tools) > 0).render(ctx, in)
 }
@@ -152,6 +155,9 @@ func (t *Template) render(ctx context.Context, in Input) (string, error) {
 	}
 	if t.shortIDs {
 		shortenIDs(messages)
+	}
+	if t.tools != nil && t.tools.nameIDs {
+		nameIDs(messages, !t.callIDs)
 	}
 	if in.ContinueFinal {
 		if err := markEnd(messages); err != nil {
@@ -176,6 +182,7 @@ func (t *Template) render(ctx context.Context, in Input) (string, error) {
 			tools.Items = append(tools.Items, in.hidden(v))
 		}
 	}
+	messages.Items, tools = t.inRoles(messages.Items, tools)
 	if t.fallback != nil {
 		var err error
 		if messages.Items, err = t.fallback.withTools(ctx, messages.Items, tools, now); err != nil {
@@ -211,7 +218,7 @@ func (t *Template) render(ctx context.Context, in Input) (string, error) {
 		vars.Set(name, v)
 	}
 	prompt, err := t.jinja.Render(ctx, vars, now)
-	for _, change := range []func(*jinja.List) bool{wrapArguments, argumentsAsText} {
+	for _, change := range []func(*jinja.List) bool{nameResults, wrapArguments, argumentsAsText} {
 		refused := new(TemplateError)
 		if !errors.As(err, &refused) || ctx.Err() != nil || !change(messages) {
 			continue

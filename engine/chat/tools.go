@@ -78,6 +78,9 @@ type toolFormat struct {
 	ends  []string       // tokens that end an answer with calls
 	// bare: an answer that begins with { may be a call without a tag.
 	bare bool
+	// named: an answer that begins with the name of a function may be a call without a tag. Other
+	// content begins after a line break, which belongs to the template.
+	named bool
 	// prose: a tag is common in prose. One that no call follows is content.
 	prose bool
 	// prompted: the prompt ends with the opening tag of the first call, or of an answer.
@@ -88,6 +91,10 @@ type toolFormat struct {
 	// example returns a call for templates that ignore tools; see fallback.go. source is that of
 	// the template. nil: such a template gets jsonTools.
 	example func(source string) string
+	// roles is the form of calls and results in templates that do not know them as OpenAI's.
+	roles callRoles
+	// nameIDs: the IDs of calls tell the function; see functionids.go.
+	nameIDs bool
 	// write writes calls for templates that drop them; see fallback.go. nil: none is known to.
 	write *jinja.Template
 	// form writes calls that are forced; nil: they cannot be.
@@ -103,9 +110,10 @@ type toolFormat struct {
 // toolFormats has a row for each format. The first whose mark is in the template applies.
 var toolFormats = []*toolFormat{
 	&minimax, &minimaxM3, &deepseekV32, &deepseekV4, &deepseek, &gemma4, &functionGemma, &longcat,
-	&hunyuan, &hunyuanDense, &glm, &pythonic, &olmo3, &seedOSS, &qwen3Coder, &kimi, &kimiK3,
-	&minicpm5, &mistral, &command,
-	&nemotron, &toolCallsList, &apertus, &phi4, &granite3, &gigaChat, &gigaChat3, &solar,
+	&hunyuan, &hunyuanDense, &glm47, &glm, &pythonic, &olmo3, &seedOSS, &qwen3Coder, &kimi, &kimiK3,
+	&minicpm5, &mistral, &command, &glm4,
+	&nemotron, &toolCallsList, &apertus, &phi4, &granite3, &granite30, &internlm, &nemotronMini,
+	&gigaChat, &gigaChat3, &solar,
 	&commandRPlus, &fireFunction, &functionary31, &functionary32, &jsonTools, &llama3,
 }
 
@@ -117,6 +125,11 @@ func toolFormatOf(source string) *toolFormat {
 		}
 	}
 	return nil
+}
+
+// mayBegin reports whether an answer that begins with a character may be a call without a tag.
+func (f *toolFormat) mayBegin(c byte) bool {
+	return f.bare && c == '{' || f.named && isNameByte(c)
 }
 
 // outside returns the tags that the Splitter looks for outside of calls.

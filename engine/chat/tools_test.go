@@ -3,6 +3,7 @@ package chat
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -235,7 +236,9 @@ func TestFormatsOfTemplates(t *testing.T) {
 	if folder == "" {
 		return
 	}
-	for name, want := range templateFormats {
+	all := maps.Clone(templateFormats)
+	maps.Copy(all, moreFormats)
+	for name, want := range all {
 		if got := formatName(parseFile(t, filepath.Join(folder, name+".jinja"))); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}

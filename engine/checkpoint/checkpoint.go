@@ -81,7 +81,7 @@ func (s Source) Config() (*Config, error) {
 	}
 	if err != nil {
 		return nil, problem.Wrap(problem.ModelBroken, err, "config.json cannot be read",
-			"Download the model again.")
+			"Download or convert the model again.")
 	}
 	c, err := ParseConfig(data)
 	if s.random != nil || s.Dir == "" {

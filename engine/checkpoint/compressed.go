@@ -105,5 +105,5 @@ func refuseCompressed(why string) error {
 // damagedQuantization returns the Problem of a quantization_config with values of a wrong kind.
 func damagedQuantization(err error) error {
 	return problem.Wrap(problem.ModelBroken, err, "The quantization in config.json is damaged",
-		"Download the model again.")
+		"Download or convert the model again.")
 }

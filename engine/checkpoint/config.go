@@ -48,7 +48,8 @@ func ParseConfig(data []byte) (*Config, error) {
 		if kind := new(modelfile.KindError); errors.As(err, &kind) {
 			what = "config.json does not describe a model"
 		}
-		return nil, problem.Wrap(problem.ModelBroken, err, what, "Download the model again.")
+		return nil, problem.Wrap(problem.ModelBroken, err, what,
+			"Download or convert the model again.")
 	}
 	// Not all writers write a list of strings, and nothing depends on other values.
 	_ = json.Unmarshal(c.keys["architectures"], &c.Architectures)
@@ -58,13 +59,13 @@ func ParseConfig(data []byte) (*Config, error) {
 		ModelType *string `json:"model_type"`
 	}{&c.ModelType}); err != nil {
 		return nil, problem.Wrap(problem.ModelBroken, err,
-			"config.json does not describe a model", "Download the model again.")
+			"config.json does not describe a model", "Download or convert the model again.")
 	}
 	if text, ok := c.keys["text_config"]; ok {
 		var inner map[string]json.RawMessage
 		if err := modelfile.Decode("text_config", text, &inner); err != nil {
 			return nil, problem.Wrap(problem.ModelBroken, err,
-				"config.json does not describe a model", "Download the model again.")
+				"config.json does not describe a model", "Download or convert the model again.")
 		}
 		if quantization == nil {
 			quantization = firstOf(inner, "quantization", "quantization_config")
@@ -74,7 +75,7 @@ func ParseConfig(data []byte) (*Config, error) {
 		var err error
 		if c.merged, err = json.Marshal(c.keys); err != nil {
 			return nil, problem.Wrap(problem.ModelBroken, err, "config.json is not valid JSON",
-				"Download the model again.")
+				"Download or convert the model again.")
 		}
 	}
 	if c.ModelType == "" {
@@ -85,7 +86,7 @@ func ParseConfig(data []byte) (*Config, error) {
 	if n := len(c.ModelType); n > maxModelTypeBytes {
 		return nil, problem.New(problem.ModelBroken, "The model_type in config.json is too long",
 			fmt.Sprintf("it has %d bytes, expected at most %d", n, maxModelTypeBytes),
-			"Download the model again.")
+			"Download or convert the model again.")
 	}
 	return c, c.Quantization.parse(quantization)
 }
@@ -115,7 +116,7 @@ func (c *Config) Decode(v any) error {
 	if err := modelfile.Decode("", c.merged, v); err != nil {
 		return problem.Wrap(problem.ModelBroken, err,
 			"config.json does not describe a model of type "+strconv.Quote(c.ModelType),
-			"Download the model again.")
+			"Download or convert the model again.")
 	}
 	return nil
 }

@@ -277,7 +277,7 @@ func TestConfigFaults(t *testing.T) {
 		_, err := ParseConfig([]byte(c.json))
 		if p := problem.From(err); err == nil || p.Code != c.code ||
 			!strings.Contains(err.Error(), c.says) ||
-			strings.Count(err.Error(), "Download the model again.") > 1 {
+			strings.Count(err.Error(), "Download or convert the model again.") > 1 {
 			t.Errorf("%s: got %v, expected %s saying %q", c.json, err, c.code, c.says)
 		}
 	}

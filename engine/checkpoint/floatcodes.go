@@ -45,7 +45,7 @@ const (
 var floatScales = []string{blockScaleSuffix, scaleSuffix, ".weight_scale_2", ".weight_global_scale"}
 
 // activationScales are the suffixes of scales that are not used.
-var activationScales = []string{".input_scale", ".input_global_scale"}
+var activationScales = []string{".input_scale", ".input_scale_ub", ".input_global_scale"}
 
 // floatCodes is a matrix [n, k] of floats of 4 or 8 bits.
 type floatCodes struct {
@@ -115,6 +115,9 @@ func (s Scope) openFloats(p *floatPacking, name string, n, k int) *floatCodes {
 	}
 	if err != nil {
 		s.w.refuse(err)
+	}
+	if !s.inBlock {
+		s.w.notePacking(x.mode.String(), n*k)
 	}
 	return x
 }

@@ -101,6 +101,67 @@ func loadedWays(s Scope, n, k int) map[string]*kernels.Weight {
 	return ways
 }
 
+// TestE8M0 checks that scales that are powers of two, in codes or bytes, are those of float32, of
+// blocks and of rows.
+func TestE8M0(t *testing.T) {
+	const n, k = 130, 288
+	codes := tensorOf("m.a.weight", safetensors.F8E4M3, goldenCodes(n, k, 127), n, k)
+	blocks, rows := []byte{127, 120, 134, 1, 254, 126}, make([]byte, n)
+	powers := []float32{1, 0x1p-7, 128, 0x1p-126, 0x1p127, 0.5}
+	rowPowers := make([]float32, n)
+	for i := range rows {
+		rows[i] = blocks[i%4]
+		rowPowers[i] = powers[i%4]
+	}
+	elements := func(config string, scales safetensors.Tensor) [][]float32 {
+		w := open(t, config, codes, scales)
+		x := w.At("m.").Linear("a", n, k)
+		if w.Err() != nil {
+			t.Fatal(w.Err())
+		}
+		return elementsOf(x)
+	}
+	const usual, e8m0 = `"quantization_config": {"quant_method": "fp8"}`,
+		`"quantization_config": {"quant_method": "fp8", "scale_fmt": "ue8m0"}`
+	inBlocks := elements(usual, floatTensorOf("m.a.weight_scale_inv", safetensors.F32, powers, 2,
+		3))
+	inRows := elements(usual, floatTensorOf("m.a.weight_scale", safetensors.F32, rowPowers, n, 1))
+	for _, c := range []struct {
+		scales safetensors.Tensor
+		want   [][]float32
+	}{
+		{tensorOf("m.a.weight_scale_inv", safetensors.F8E8M0, blocks, 2, 3), inBlocks},
+		{tensorOf("m.a.weight_scale_inv", safetensors.U8, blocks, 2, 3), inBlocks},
+		{tensorOf("m.a.weight_scale", safetensors.F8E8M0, rows, n, 1), inRows},
+	} {
+		for row, got := range elements(e8m0, c.scales) {
+			if !slices.Equal(got, c.want[row]) {
+				t.Fatalf("%s in %s: row %d differs", c.scales.Name, c.scales.DType, row)
+			}
+		}
+	}
+	if got := powerOfTwo(0); got != 0x1p-127 {
+		t.Errorf("code 0 is %g", got)
+	}
+}
+
+// TestFBGEMM checks that a scale for each row loads, and that the bounds of activations are no
+// parameters.
+func TestFBGEMM(t *testing.T) {
+	w := open(t, `"quantization_config": {"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200,
+		"modules_to_not_convert": ["lm_head"]}`,
+		tensorOf("m.a.weight", safetensors.F8E4M3, bytes.Repeat([]byte{0x38}, 64), 2, 32),
+		floatTensorOf("m.a.weight_scale", safetensors.F32, []float32{3, 5}, 2, 1),
+		floatTensorOf("m.a.input_scale_ub", safetensors.F32, []float32{1200}, 1))
+	got := elementsOf(w.At("m.").Linear("a", 2, 32)) // 0x38 is 1
+	if w.Err() != nil || got[0][7] != 3 || got[1][31] != 5 {
+		t.Errorf("got %v and %v", got, w.Err())
+	}
+	if n := w.Parameters(); n != 64 {
+		t.Errorf("%d parameters, expected 64", n)
+	}
+}
+
 // TestE4M3EqualsTorch checks the value of every code.
 func TestE4M3EqualsTorch(t *testing.T) {
 	every := make([]byte, 256)
@@ -155,7 +216,8 @@ func TestBlockScalesAreNotTransposed(t *testing.T) {
 	w := open(t, "", zeros("m.a.weight", safetensors.F8E4M3, 130, 288),
 		zeros("m.a.weight_scale_inv", safetensors.F32, 3, 2))
 	if w.At("m.").Linear("a", 130, 288); w.Err() == nil ||
-		!strings.Contains(w.Err().Error(), "shape [3 2], expected [F16 BF16 F32] of shape [2 3]") {
+		!strings.Contains(w.Err().Error(),
+			"shape [3 2], expected [F16 BF16 F32 F8_E8M0 U8] of shape [2 3]") {
 		t.Errorf("got %v", w.Err())
 	}
 	const n, block = 96, 64
@@ -348,8 +410,10 @@ func TestFloatFaults(t *testing.T) {
 			"num_bits": 8, "type": "float", "strategy": "channel", "block_structure": [0, 0]}}}}`,
 			[]safetensors.Tensor{fp8, zeros("m.a.weight_scale", safetensors.F32, 2, 2)}, n, k,
 			"of shape [1 1]"},
-		{"scales in E8M0", "", []safetensors.Tensor{fp8,
+		{"a scale in bytes", "", []safetensors.Tensor{fp8,
 			zeros("m.a.weight_scale", safetensors.U8, 1)}, n, k, "is U8"},
+		{"a NaN in E8M0", "", []safetensors.Tensor{fp8, tensorOf("m.a.weight_scale",
+			safetensors.F8E8M0, []byte{255}, 1)}, n, k, "not a finite number"},
 		{"an infinite scale", "", []safetensors.Tensor{fp8, floatTensorOf("m.a.weight_scale",
 			safetensors.F32, []float32{float32(math.Inf(1))}, 1)}, n, k, "not a finite number"},
 		{"a NaN in a block", "", []safetensors.Tensor{fp8, floatTensorOf("m.a.weight_scale_inv",

@@ -4,13 +4,16 @@ package checkpoint
 //
 //	weight_scale_inv  [ceil(n/128), ceil(k/128)]  of blocks (DeepSeek, Qwen, MiniMax, GLM), or one
 //	weight_scale      [n, 1] or [n]  of rows, one of the whole matrix, or of blocks
-//	                  (compressed-tensors, ModelOpt)
+//	                  (compressed-tensors, ModelOpt, FBGEMM)
 //
-// The scales of activations (input_scale) are not used; see DECISIONS.md.
+// Scales may be powers of two, as E8M0 (scale_fmt ue8m0) or as bytes.
+// The scales of activations and their bounds (input_scale, input_scale_ub) are not used; see
+// DECISIONS.md.
 
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 
 	"headroom/engine/modelfile"
@@ -41,6 +44,13 @@ func parseFP8(q *Quantization, data json.RawMessage) error {
 	if why != "" {
 		return refuseMethod("FP8", why)
 	}
+	return nil
+}
+
+// parseFBGEMM parses a quantization_config with the quant_method fbgemm_fp8, which has a scale for
+// each row. Its other keys are about activations and modules that are plain.
+func parseFBGEMM(q *Quantization, _ json.RawMessage) error {
+	q.setFP8(nil)
 	return nil
 }
 
@@ -127,9 +137,12 @@ func openFP8(s Scope, name string, x *floatCodes) error {
 func (s Scope) blockScales(name, suffix string, x *floatCodes) error {
 	block := s.w.Config.Quantization.blockOf(s.path + name)
 	rows, cols := (x.n+block[0]-1)/block[0], (x.k+block[1]-1)/block[1]
-	t, err := s.packedTensor(name+suffix, rows, cols, floats...)
+	t, err := s.packedTensor(name+suffix, rows, cols, fp8Scales...)
 	if err != nil {
 		return err
+	}
+	if t.DType == safetensors.U8 && suffix != blockScaleSuffix {
+		return s.mismatch("tensor %s is U8, expected %v", t.Name, floats)
 	}
 	scale := floatAt(t)
 	x.group, x.sameRows = block[1], block[0]
@@ -156,12 +169,22 @@ func (s Scope) rowScales(name string, x *floatCodes) error {
 	return nil
 }
 
-// isScale reports whether a tensor has a type that floatAt reads.
+// fp8Scales are the types that scales of blocks may have. Bytes are those of E8M0, as transformers
+// reads them in weight_scale_inv.
+var fp8Scales = append(slices.Clone(floats), safetensors.F8E8M0, safetensors.U8)
+
+// isScale reports whether a tensor has a type of a scale of rows.
 func isScale(t safetensors.Tensor) bool {
-	for _, dtype := range floats {
-		if t.DType == dtype {
-			return true
-		}
+	return t.DType == safetensors.F8E8M0 || slices.Contains(floats, t.DType)
+}
+
+// powerOfTwo returns the value of an E8M0 code, 2^(code-127), and NaN for 255.
+func powerOfTwo(code byte) float32 {
+	switch code {
+	case 0:
+		return 0x1p-127
+	case 255:
+		return float32(math.NaN())
 	}
-	return false
+	return math.Float32frombits(uint32(code) << 23)
 }

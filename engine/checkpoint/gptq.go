@@ -5,7 +5,7 @@ package checkpoint
 //	qweight  words [k*bits/32, n]       codes of a column, a stream of bits from its first word on
 //	qzeros   words [groups, n*bits/32]  zero points of a row, the same way
 //	scales   [groups, n]
-//	g_idx    int32 [k]                  the group of each input
+//	g_idx    int32 [k]                  the group of each input; see order.go
 //
 // The words of a column of qweight are those of a row of MLX, so loading transposes words. In the
 // first version of the format, a stored zero point is one too small.
@@ -135,7 +135,7 @@ func openGPTQ(s Scope, name string, x *integers) error {
 	if err != nil {
 		return err
 	}
-	if err := s.checkOrder(name, x, groups); err != nil {
+	if err := s.order(name+".g_idx", x); err != nil {
 		return err
 	}
 	// A zero point in the middle times a scale is exact in the type of the scale.
@@ -182,29 +182,4 @@ func gptqZero(row []byte, i, bits int, exact bool) int {
 	ones := ^uint32(0) / (1<<bits - 1) // a 1 for each zero point
 	word := binary.LittleEndian.Uint32(row[i/perWord*4:]) + ones
 	return int(word >> (i % perWord * bits) & (1<<bits - 1))
-}
-
-// checkOrder returns an error unless the inputs of each group follow each other, in order. Kernels
-// would have to reorder the activations otherwise. A dry run reads the order only if config.json
-// says that there may be another one: there are many, and each is in another place of the file.
-func (s Scope) checkOrder(name string, x *integers, groups int) error {
-	if !s.Has(name + ".g_idx") {
-		return nil
-	}
-	t, err := s.packedTensor(name+".g_idx", 1, x.k, safetensors.I32, safetensors.I64)
-	if err != nil {
-		return err
-	}
-	if _, dry := s.w.Device.(*kernels.DryRun); dry && !s.w.Config.Quantization.reordered {
-		return nil
-	}
-	size := t.DType.Bytes()
-	for i := range x.k {
-		if got := int(binary.LittleEndian.Uint32(t.Data[i*size:])); got != i/x.group {
-			return refuseMethod("GPTQ", fmt.Sprintf("it sorts the inputs of a matrix by their "+
-				"activation (desc_act): input %d of %s%s is in group %d, expected %d", i, s.path,
-				name, got, i/x.group))
-		}
-	}
-	return nil
 }

@@ -28,6 +28,9 @@ type integers struct {
 	scales     kernels.Tensor // in the mapping, of groups as in kernels
 	dtype      kernels.DType  // of scales and biases in kernels
 	writeCodes func(to kernels.Tensor)
+	// order has the input of each column of kernels; nil: columns are in the order of inputs.
+	order       []int32
+	orderTensor kernels.Tensor // order in the memory of the device, or none
 
 	// groups sets the scales and the zero points of group g in rows [from, from+len(scales)).
 	groups func(scales []float32, zeros []int, from, g int) error
@@ -128,6 +131,7 @@ func (x *integers) weight(experts int, allocate allocator, views bool) *kernels.
 		w.Scales = allocate(x.dtype, rows, x.k/w.Group)
 	}
 	w.Biases = allocate(x.dtype, rows, x.k/w.Group)
+	w.Order = x.orderTensor
 	return w
 }
 
@@ -143,6 +147,7 @@ func (x *integers) write(w *kernels.Weight, row int) error {
 	switch {
 	case x.codes.IsNone():
 		x.writeCodes(part.Data)
+		x.sortCodes(part.Data)
 	case w.Data.Buffer != x.codes.Buffer:
 		copy(part.Data.Bytes(), x.codes.Bytes())
 	}
@@ -212,7 +217,7 @@ func putColumn(t kernels.Tensor, row, c int, values []float32) {
 // damaged returns the Problem of a module with values that write refuses.
 func (s Scope) damaged(name string, err error) error {
 	return problem.Wrap(problem.ModelBroken, fmt.Errorf("%s%s: %w", s.path, name, err),
-		"The model's weights are damaged", "Download the model again.")
+		"The model's weights are damaged", "Download or convert the model again.")
 }
 
 // loadIntegers loads a module for use in kernels.
@@ -252,10 +257,16 @@ func (s Scope) readIntegers(name string, n, k int, allocate allocator) (*kernels
 // stackIntegers loads the modules name(0) to name(e-1) into one weight of e experts.
 func (s Scope) stackIntegers(e int, name func(int) string, n, k int) *kernels.Weight {
 	return stackPacked(s, e, name, n, k, func(name string) *integers {
-		if s.hasCodes(name) {
-			return s.integers(name, n, k)
+		if !s.hasCodes(name) {
+			return nil
 		}
-		return nil
+		x := s.integers(name, n, k)
+		if x.order != nil {
+			s.w.refuse(problem.New(problem.UnknownArchitecture,
+				"This quantization is not supported", s.path+name+" is an expert whose inputs "+
+					"are sorted by their activation (desc_act)", otherWeights))
+		}
+		return x
 	})
 }
 
@@ -307,7 +318,7 @@ func (s Scope) packedTensor(name string, rows, cols int,
 // mismatch returns the Problem of tensors that do not match config.json.
 func (s Scope) mismatch(format string, args ...any) error {
 	return problem.New(problem.ModelBroken, "The model's weights do not match its config.json",
-		fmt.Sprintf(format, args...), "Download the model again.")
+		fmt.Sprintf(format, args...), "Download or convert the model again.")
 }
 
 // operand returns a tensor of words in the mapping, or of scales, as an operand of kernels.
@@ -323,6 +334,8 @@ var floats = []safetensors.DType{safetensors.F16, safetensors.BF16, safetensors.
 func floatAt(t safetensors.Tensor) func(i int) float32 {
 	b := t.Data
 	switch t.DType {
+	case safetensors.F8E8M0, safetensors.U8:
+		return func(i int) float32 { return powerOfTwo(b[i]) }
 	case safetensors.F16:
 		return func(i int) float32 { return float16(binary.LittleEndian.Uint16(b[2*i:])) }
 	case safetensors.BF16:

@@ -111,12 +111,18 @@ func packedConfig(m packedMatrix, kind string) string {
 		m.bits, strings.HasPrefix(kind, "sym"), strategy, group)
 }
 
-// rowsOf returns the elements of rows 0, step, 2*step and so on.
+// rowsOf returns the elements of rows 0, step, 2*step and so on, in the order of inputs.
 func rowsOf(w *kernels.Weight, step int) []float32 {
 	var all []float32
-	row := make([]float32, w.K)
+	row, sorted := make([]float32, w.K), make([]float32, w.K)
 	for r := 0; r < w.Experts*w.N; r += step {
 		w.DequantizeRow(row, r)
+		if !w.Order.IsNone() {
+			copy(sorted, row)
+			for j, input := range w.Order.Int32s() {
+				row[input] = sorted[j]
+			}
+		}
 		all = append(all, row...)
 	}
 	return all
@@ -156,6 +162,10 @@ func TestPackingsEqualLibraries(t *testing.T) {
 			if want := int64(packedN * packedK); w.Parameters() != want {
 				t.Errorf("%d parameters, expected %d", w.Parameters(), want)
 			}
+			if sorted := strings.Contains(m.name, "order"); got.Order.IsNone() == sorted ||
+				got.Order != s.Linear("m", packedN, packedK).Order {
+				t.Errorf("got the order %v", got.Order)
+			}
 			if unread := w.Unread(); len(unread) > 0 {
 				t.Errorf("%v have not been read", unread)
 			}
@@ -182,6 +192,9 @@ func equalElements(t *testing.T, got, want []float32) {
 // TestPackedExperts checks that separate experts become one stack.
 func TestPackedExperts(t *testing.T) {
 	for _, m := range readPackedMatrices(t) {
+		if strings.Contains(m.name, "order") { // see TestPackingRefusals
+			continue
+		}
 		var tensors []safetensors.Tensor
 		for i := range 3 {
 			for _, x := range m.tensors {
@@ -289,10 +302,13 @@ func TestPackingRefusals(t *testing.T) {
 		code problem.Code
 		says string
 	}{
-		{ordered, problem.UnknownArchitecture, "variant of GPTQ: it sorts the inputs of a matrix " +
-			"by their activation (desc_act): input 1 of m is in group 1, expected 0. Use an MLX"},
-		{orderedGroups, problem.UnknownArchitecture, "(actorder): it has the tensor " +
-			"m.weight_g_idx"},
+		{ordered, problem.ModelBroken, "tensor m.g_idx: group 1 has more inputs than 128"},
+		{gptq.change("g_idx", func(x *safetensors.Tensor) { x.Data[4] = 2 }), problem.ModelBroken,
+			"tensor m.g_idx: input 1 is in group 2, expected 0 to 1"},
+		{gptq.change("g_idx", func(x *safetensors.Tensor) {
+			copy(x.Data, []byte{0xff, 0xff, 0xff, 0xff})
+		}), problem.ModelBroken, "tensor m.g_idx: 1 of 256 inputs have no group"},
+		{orderedGroups, problem.ModelBroken, "m.weight_g_idx: group 0 has more inputs than 64"},
 		{gptq.change("scales", infinite), problem.ModelBroken, "m: a scale is not a finite number"},
 		{gptq.change("qzeros", func(x *safetensors.Tensor) { x.Data[0]++ }), problem.ModelBroken,
 			"a zero point is 9, expected 8, because config.json says that the codes are symmetric"},
@@ -320,23 +336,67 @@ func TestPackingRefusals(t *testing.T) {
 	}
 }
 
-// TestActivationOrder checks that a plan refuses other orders of inputs if config.json says that
-// there may be one, and that the usual order loads whatever it says.
+// TestActivationOrder checks that a plan counts the order of inputs if config.json says that there
+// may be one, and that the usual order needs none whatever it says.
 func TestActivationOrder(t *testing.T) {
 	usual := matrix(t, "gptq.b4.g32.v1")
 	usual.quantization = strings.Replace(usual.quantization, `"desc_act": false`,
 		`"desc_act": true`, 1)
-	other := usual.change("g_idx", func(x *safetensors.Tensor) { x.Data[4] = 1 })
+	other := usual.change("g_idx", func(x *safetensors.Tensor) { x.Data[0], x.Data[4*32] = 1, 0 })
 	for _, c := range []struct {
-		m       packedMatrix
-		refused bool
+		m      packedMatrix
+		sorted bool
 	}{{usual, false}, {other, true}} {
 		w := open(t, c.m.config(), c.m.tensors...)
 		w.Device = kernels.NewDryRun()
-		w.At("").Linear("m", packedN, packedK)
-		if err := w.Err(); (err != nil) != c.refused {
-			t.Errorf("got %v, refused: %v", err, c.refused)
+		got := w.At("").Linear("m", packedN, packedK)
+		if w.Err() != nil || got.Order.IsNone() == c.sorted {
+			t.Errorf("got %v and the order %v, expected one: %v", w.Err(), got.Order, c.sorted)
 		}
+	}
+}
+
+// TestSortedCompressed checks a matrix of compressed-tensors whose inputs are sorted. Its library
+// reads such no more, so the matrix is one in order, with the codes of each row moved by hand.
+func TestSortedCompressed(t *testing.T) {
+	m := matrix(t, "compressed.b4.g64.zeros")
+	from := func(input int) int { return (input*37 + 11) % packedK } // the column in order
+	order := safetensors.Tensor{Name: "m.weight_g_idx", DType: safetensors.I32,
+		Shape: []int{packedK}, Data: make([]byte, 4*packedK)}
+	for i := range packedK {
+		order.Data[4*i] = byte(from(i) / m.group)
+	}
+	// Inputs of a group keep their order, so the sorted columns are not the original ones.
+	moved := m.change("weight_packed", func(x *safetensors.Tensor) {
+		before := slices.Clone(x.Data)
+		clear(x.Data)
+		for row := range packedN {
+			for i := range packedK {
+				code := codeAt(before[row*packedK/2:], from(i), 4)
+				x.Data[(row*packedK+i)/2] |= byte(code << (i % 2 * 4))
+			}
+		}
+	})
+	w := open(t, m.config(), append(slices.Clone(moved.tensors), order)...)
+	got := rowsOf(w.At("").Linear("m", packedN, packedK), expectedStep)
+	if w.Err() != nil {
+		t.Fatal(w.Err())
+	}
+	want := make([]float32, len(m.expected))
+	for at := range want {
+		want[at] = m.expected[at/packedK*packedK+from(at%packedK)]
+	}
+	equalElements(t, got, want)
+}
+
+// TestSortedExperts checks that experts with sorted inputs are refused.
+func TestSortedExperts(t *testing.T) {
+	m := matrix(t, "gptq.b4.g128.sym_order")
+	w := open(t, m.config(), m.tensors...)
+	w.At("").Stack(1, func(int) string { return "m" }, packedN, packedK)
+	if p := problem.From(w.Err()); w.Err() == nil || p.Code != problem.UnknownArchitecture ||
+		!strings.Contains(p.Error(), "m is an expert whose inputs are sorted") {
+		t.Errorf("got %v", w.Err())
 	}
 }
 

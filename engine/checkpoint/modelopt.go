@@ -54,7 +54,7 @@ func (s Source) readModelOpt(c *Config) error {
 	data, err := s.ReadFile(modelOptFile)
 	if err != nil {
 		return problem.Wrap(problem.ModelBroken, err, modelOptFile+" cannot be read",
-			"Download the model again.")
+			"Download or convert the model again.")
 	}
 	return parseModelOpt(&c.Quantization, data)
 }

@@ -5,6 +5,7 @@ package checkpoint
 //	weight_packed      words [n, k*bits/32]  codes of a row, a stream of bits
 //	weight_scale       [n, groups]
 //	weight_zero_point  words [n*bits/32, groups], a stream of each column, or int8 [n, groups]
+//	weight_g_idx       int32 [k], the group of each input; see order.go
 //	weight_shape       int64 [2]
 //
 // A code is an element plus half the number of codes. Words are those of MLX, so they stay in the
@@ -62,15 +63,18 @@ func openPackQuantized(s Scope, name string, x *integers) error {
 	if err := s.checkPackedShape(name, x); err != nil {
 		return err
 	}
-	if s.Has(name + ".weight_g_idx") {
-		return refuseMethod("compressed-tensors", "it sorts the inputs of a matrix by their "+
-			"activation (actorder): it has the tensor "+s.path+name+".weight_g_idx")
+	if err := s.order(name+".weight_g_idx", x); err != nil {
+		return err
 	}
 	zero, err := s.packedZeros(name, x, groups)
 	if err != nil {
 		return err
 	}
-	x.codes = s.operand(words, kernels.U32)
+	if codes := s.operand(words, kernels.U32); x.order == nil {
+		x.codes = codes
+	} else {
+		x.writeCodes = func(to kernels.Tensor) { copy(to.Bytes(), codes.Bytes()) }
+	}
 	if x.dtype = kernels.F32; zero == nil {
 		// The middle times a scale is exact in the type of the scale.
 		x.dtype = dtypes[scales.DType]

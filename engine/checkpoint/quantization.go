@@ -66,8 +66,9 @@ const (
 // floatMethods has the methods that pack floats by quant_method. The tensors tell the packing (see
 // floatPackings), so config.json is only parsed.
 var floatMethods = map[string]func(q *Quantization, data json.RawMessage) error{
-	"fp8":      parseFP8,
-	"modelopt": parseModelOpt,
+	"fbgemm_fp8": parseFBGEMM,
+	"fp8":        parseFP8,
+	"modelopt":   parseModelOpt,
 }
 
 // otherWeights is what to do about weights that Headroom cannot run.
@@ -105,7 +106,8 @@ func parsePack(data json.RawMessage, where string, inherited pack) (p pack, err 
 	}
 	damaged := func(err error) error {
 		return problem.Wrap(problem.ModelBroken, err,
-			"The quantization of "+where+" in config.json is damaged", "Download the model again.")
+			"The quantization of "+where+" in config.json is damaged",
+			"Download or convert the model again.")
 	}
 	if err := modelfile.Decode("", data, &given); err != nil {
 		return p, damaged(err)
@@ -140,7 +142,7 @@ func parsePack(data json.RawMessage, where string, inherited pack) (p pack, err 
 			return p, problem.New(problem.ModelBroken,
 				"The quantization in config.json is not valid", fmt.Sprintf(
 					"%s is %d for %s, expected more than 0", one.key, *one.to, where),
-				"Download the model again.")
+				"Download or convert the model again.")
 		}
 	}
 	return p, p.check(where)
@@ -154,7 +156,8 @@ func (q *Quantization) parse(data json.RawMessage) error {
 	var keys map[string]json.RawMessage
 	if err := modelfile.Decode("quantization", data, &keys); err != nil {
 		return problem.Wrap(problem.ModelBroken, err,
-			"The quantization entry of config.json is not an object", "Download the model again.")
+			"The quantization entry of config.json is not an object",
+			"Download or convert the model again.")
 	}
 	var foreign struct {
 		Method string `json:"quant_method"` // for example "gptq" or "awq"; empty in MLX conversions
@@ -210,8 +213,7 @@ func foreignQuantization(method, why string) *problem.Problem {
 }
 
 // methodNames maps values of quant_method to the names of the methods.
-var methodNames = map[string]string{"gptq": "GPTQ", "awq": "AWQ", "fbgemm_fp8": "FBGEMM FP8",
-	"hqq":  "HQQ",
+var methodNames = map[string]string{"gptq": "GPTQ", "awq": "AWQ", "hqq": "HQQ",
 	"aqlm": "AQLM", "vptq": "VPTQ", "spqr": "SpQR", "eetq": "EETQ", "exl2": "EXL2", "exl3": "EXL3",
 	"higgs": "HIGGS", "bitnet": "BitNet", "auto-round": "AutoRound"}
 

@@ -8,6 +8,7 @@ package checkpoint
 // 2024, "LongRoPE".
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -102,7 +103,8 @@ func (r *RopeParameters) read(parts ...json.RawMessage) error {
 		}
 		if err := modelfile.Decode("", part, r); err != nil {
 			return problem.Wrap(problem.ModelBroken, err,
-				"The rope parameters in config.json are damaged", "Download the model again.")
+				"The rope parameters in config.json are damaged",
+				"Download or convert the model again.")
 		}
 	}
 	if r.Max = context; r.Type == "" {
@@ -117,10 +119,15 @@ func (r *RopeParameters) read(parts ...json.RawMessage) error {
 			"Pick another model.")
 	}
 	r.setDefaults()
-	if !(r.Theta > 0 && r.PartialFactor > 0 && r.PartialFactor <= 1 && scaling.valid(r)) {
-		return r.invalid()
+	err := cmp.Or(positive("rope_theta", r.Theta), positive("partial_rotary_factor",
+		r.PartialFactor))
+	if err == nil && r.PartialFactor > 1 {
+		err = fmt.Errorf("partial_rotary_factor is %g, expected at most 1", r.PartialFactor)
 	}
-	return nil
+	if err == nil {
+		err = scaling.check(r)
+	}
+	return r.invalid(err)
 }
 
 // setDefaults sets the keys of YaRN and LongRoPE that config.json may omit.
@@ -139,24 +146,55 @@ func (r *RopeParameters) setDefaults() {
 	}
 }
 
-func (r *RopeParameters) invalid() error {
-	return problem.New(problem.ModelBroken, "The rope parameters in config.json are not valid",
-		fmt.Sprintf(
-			"rope_type %q, rope_theta %g, partial_rotary_factor %g, factor %g, "+
-				"low_freq_factor %g, high_freq_factor %g, beta_fast %g, beta_slow %g, "+
-				"original_max_position_embeddings %g, %d short and %d long factors",
-			r.Type, r.Theta, r.PartialFactor, r.Factor, r.LowFreq, r.HighFreq, r.BetaFast,
-			r.BetaSlow, r.OriginalMax, len(r.ShortFactor), len(r.LongFactor)),
-		"Download the model again.")
+// invalid returns err, which names the wrong value, as a Problem; nil for nil.
+func (r *RopeParameters) invalid(err error) error {
+	if err == nil {
+		return nil
+	}
+	if r.Type != "" {
+		err = fmt.Errorf("%w, for rope_type %q", err, r.Type)
+	}
+	return problem.Wrap(problem.ModelBroken, err,
+		"The rope parameters in config.json are not valid", "Download or convert the model again.")
+}
+
+// positive returns an error unless value is more than 0 and finite, in float32 too.
+func positive(key string, value float64) error {
+	if !(value > 0 && value <= math.MaxFloat32) {
+		return fmt.Errorf("%s is %g, expected a finite number above 0", key, value)
+	}
+	return nil
+}
+
+// notNegative returns an error unless value is 0 or positive.
+func notNegative(key string, value float64) error {
+	if value == 0 {
+		return nil
+	}
+	if err := positive(key, value); err != nil {
+		return fmt.Errorf("%s is %g, expected a finite number of 0 or more", key, value)
+	}
+	return nil
+}
+
+// above returns an error unless value is positive and more than that of another key.
+func above(key string, value float64, thanKey string, than float64) error {
+	if err := positive(key, value); err != nil {
+		return err
+	}
+	if value <= than {
+		return fmt.Errorf("%s is %g, expected more than %s, which is %g", key, value, thanKey, than)
+	}
+	return nil
 }
 
 // ropeScaling is a way to extend the context of a model.
 type ropeScaling struct {
-	// valid reports whether the parameters are in their ranges.
-	valid func(r *RopeParameters) bool
-	// scale changes the frequencies f = theta^(-2i/rotary) in place. It returns false if the
+	// check returns an error for a parameter outside its range. It names the parameter.
+	check func(r *RopeParameters) error
+	// scale changes the frequencies f = theta^(-2i/rotary) in place. It returns an error if the
 	// parameters are for another number of frequencies.
-	scale func(r *RopeParameters, f []float64) bool
+	scale func(r *RopeParameters, f []float64) error
 	// attention returns the factor of cosine and sine, if config.json does not state it. nil: 1.
 	attention func(r *RopeParameters) float64
 	// wholeHead says that pairs are formed over the whole head, whatever PartialFactor is.
@@ -164,20 +202,29 @@ type ropeScaling struct {
 }
 
 var plainRope = ropeScaling{
-	valid: func(*RopeParameters) bool { return true },
-	scale: func(*RopeParameters, []float64) bool { return true },
+	check: func(*RopeParameters) error { return nil },
+	scale: func(*RopeParameters, []float64) error { return nil },
 }
 
 var (
 	yarnScaling = ropeScaling{
-		valid: func(r *RopeParameters) bool {
-			return r.Factor > 0 && r.OriginalMax > 0 && r.BetaSlow > 0 && r.BetaFast > r.BetaSlow
+		check: func(r *RopeParameters) error {
+			return cmp.Or(positive("factor", r.Factor),
+				positive("original_max_position_embeddings", r.OriginalMax),
+				positive("beta_slow", r.BetaSlow),
+				above("beta_fast", r.BetaFast, "beta_slow", r.BetaSlow),
+				notNegative("mscale", r.MScale), notNegative("mscale_all_dim", r.MScaleAllDim),
+				notNegative("attention_factor", r.AttentionFactor))
 		},
 		scale:     (*RopeParameters).yarn,
 		attention: (*RopeParameters).yarnAttention,
 	}
 	longScaling = ropeScaling{
-		valid:     func(r *RopeParameters) bool { return r.OriginalMax > 0 && r.Max > 0 },
+		check: func(r *RopeParameters) error {
+			return cmp.Or(positive("original_max_position_embeddings", r.OriginalMax),
+				positive("max_position_embeddings", r.Max),
+				notNegative("attention_factor", r.AttentionFactor))
+		},
 		scale:     (*RopeParameters).longRope,
 		attention: (*RopeParameters).longAttention,
 	}
@@ -192,22 +239,25 @@ var ropeTypes = map[string]ropeScaling{
 	// Headroom is longer.
 	"dynamic": plainRope,
 	"linear": {
-		valid: func(r *RopeParameters) bool { return r.Factor > 0 },
-		scale: func(r *RopeParameters, f []float64) bool {
+		check: func(r *RopeParameters) error { return positive("factor", r.Factor) },
+		scale: func(r *RopeParameters, f []float64) error {
 			for i := range f {
 				f[i] /= r.Factor
 			}
-			return true
+			return nil
 		},
 	},
 	"llama3": {
-		valid: func(r *RopeParameters) bool {
-			return r.Factor > 0 && r.OriginalMax > 0 && 0 < r.LowFreq && r.LowFreq < r.HighFreq
+		check: func(r *RopeParameters) error {
+			return cmp.Or(positive("factor", r.Factor),
+				positive("original_max_position_embeddings", r.OriginalMax),
+				positive("low_freq_factor", r.LowFreq),
+				above("high_freq_factor", r.HighFreq, "low_freq_factor", r.LowFreq))
 		},
 		scale: (*RopeParameters).llama3,
 	},
 	"proportional": {
-		valid:     func(r *RopeParameters) bool { return r.Factor >= 0 },
+		check:     func(r *RopeParameters) error { return notNegative("factor", r.Factor) },
 		scale:     (*RopeParameters).proportional,
 		wholeHead: true,
 	},
@@ -233,16 +283,27 @@ func (r RopeParameters) InvFreq(headDim int) ([]float32, error) {
 	for i := range f {
 		f[i] = math.Pow(r.Theta, -float64(2*i)/float64(rotary))
 	}
-	ok := ropeTypes[r.Type].scale(&r, f) && len(f) > 0
+	if len(f) == 0 {
+		return nil, r.invalid(r.noPairs(headDim))
+	}
+	if err := ropeTypes[r.Type].scale(&r, f); err != nil {
+		return nil, r.invalid(err)
+	}
 	freqs := make([]float32, len(f))
 	for i := range f {
-		ok = ok && f[i] >= 0 && f[i] < maxFrequency
+		if !(f[i] >= 0 && f[i] < maxFrequency) {
+			return nil, r.invalid(fmt.Errorf("rope_theta is %g, by which pair %d of a head turns "+
+				"by %g at each position, expected 0 to %d", r.Theta, i, f[i], maxFrequency))
+		}
 		freqs[i] = float32(f[i])
 	}
-	if !ok {
-		return nil, r.invalid()
-	}
 	return freqs, nil
+}
+
+// noPairs returns the error of a head of which nothing is rotated.
+func (r *RopeParameters) noPairs(headDim int) error {
+	return fmt.Errorf("partial_rotary_factor is %g, which rotates nothing of a head of %d",
+		r.PartialFactor, headDim)
 }
 
 // Attention returns the factor by which cosine and sine are multiplied. It is 1 unless the type is
@@ -260,7 +321,7 @@ func (r RopeParameters) Attention() float32 {
 
 // llama3 scales the frequencies as in Llama 3.1. The frequency of a long wavelength is divided by
 // Factor, and that of a short wavelength is unchanged. Between them it is interpolated.
-func (r *RopeParameters) llama3(f []float64) bool {
+func (r *RopeParameters) llama3(f []float64) error {
 	for i := range f {
 		wavelength := 2 * math.Pi / f[i]
 		if wavelength > r.OriginalMax/r.LowFreq {
@@ -270,12 +331,12 @@ func (r *RopeParameters) llama3(f []float64) bool {
 			f[i] = (1-blend)*f[i]/r.Factor + blend*f[i]
 		}
 	}
-	return true
+	return nil
 }
 
 // proportional rotates only the first pairs of a head, a part of PartialFactor, as in Gemma 4. It
 // divides their frequencies by Factor, if there is one.
-func (r *RopeParameters) proportional(f []float64) bool {
+func (r *RopeParameters) proportional(f []float64) error {
 	rotated := int(r.PartialFactor * float64(len(f)))
 	for i := range f {
 		if i >= rotated {
@@ -284,13 +345,16 @@ func (r *RopeParameters) proportional(f []float64) bool {
 			f[i] /= r.Factor
 		}
 	}
-	return rotated > 0
+	if rotated == 0 {
+		return r.noPairs(2 * len(f))
+	}
+	return nil
 }
 
 // yarn divides the low frequencies by Factor and keeps the high ones. Between them it is
 // interpolated by index. The bounds are the indices whose dimensions make BetaFast and BetaSlow
 // rotations in the original context.
-func (r *RopeParameters) yarn(f []float64) bool {
+func (r *RopeParameters) yarn(f []float64) error {
 	rotary := float64(2 * len(f))
 	index := func(rotations float64) float64 {
 		return rotary * math.Log(r.OriginalMax/(rotations*2*math.Pi)) / (2 * math.Log(r.Theta))
@@ -307,7 +371,7 @@ func (r *RopeParameters) yarn(f []float64) bool {
 		ramp := min(max((float64(i)-low)/(high-low), 0), 1)
 		f[i] = f[i]/r.Factor*ramp + f[i]*(1-ramp)
 	}
-	return true
+	return nil
 }
 
 func (r *RopeParameters) yarnAttention() float64 {
@@ -339,18 +403,22 @@ func (r RopeParameters) Scores() float64 {
 // longer than the original one, a short factor otherwise. Like mlx-lm and llama.cpp, and unlike
 // transformers, it uses the long factors for short sequences too. Changing to them in the middle
 // of a sequence would make its cached keys useless.
-func (r *RopeParameters) longRope(f []float64) bool {
-	factors := r.LongFactor
+func (r *RopeParameters) longRope(f []float64) error {
+	key, factors := "long_factor", r.LongFactor
 	if r.Max <= r.OriginalMax {
-		factors = r.ShortFactor
+		key, factors = "short_factor", r.ShortFactor
 	}
 	if len(factors) != len(f) {
-		return false
+		return fmt.Errorf("%s has %d factors, expected one for each of %d pairs", key, len(factors),
+			len(f))
 	}
 	for i := range f {
+		if err := positive(fmt.Sprintf("%s[%d]", key, i), factors[i]); err != nil {
+			return err
+		}
 		f[i] /= factors[i]
 	}
-	return true
+	return nil
 }
 
 func (r *RopeParameters) longAttention() float64 {

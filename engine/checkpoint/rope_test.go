@@ -126,21 +126,27 @@ func TestRopeAttention(t *testing.T) {
 
 func TestRopeFaults(t *testing.T) {
 	for keys, says := range map[string]string{
-		`"rope_theta": -1`:                      "rope_theta -1",
-		`"partial_rotary_factor": 1.5`:          "partial_rotary_factor 1.5",
+		`"rope_theta": -1`:    "rope_theta is -1",
+		`"rope_theta": 1e999`: "rope_theta is +Inf, expected a finite number",
+		`"rope_theta": 1e39`:  "rope_theta is 1e+39, expected a finite number",
+		`"max_position_embeddings": 8, "rope_scaling": {"type": "yarn", "factor": 2, "mscale": -1}`:           "mscale is -1",
+		`"max_position_embeddings": 8, "rope_scaling": {"type": "yarn", "factor": 2, "mscale_all_dim": -1}`:   "mscale_all_dim is -1",
+		`"max_position_embeddings": 8, "rope_scaling": {"type": "yarn", "factor": 2, "attention_factor": -1}`: "attention_factor is -1",
+		`"max_position_embeddings": 8, "rope_scaling": {"type": "yarn", "factor": 1e999}`:                     "factor is +Inf",
+		`"partial_rotary_factor": 1.5`:          "partial_rotary_factor is 1.5",
 		`"rope_theta": "fast"`:                  "rope_theta",
 		`"rope_scaling": [1]`:                   "rope parameters",
-		`"rope_scaling": {"type": "linear"}`:    "factor 0",
+		`"rope_scaling": {"type": "linear"}`:    "factor is 0",
 		`"rope_scaling": {"rope_type": "yarn"}`: `"yarn"`,
 		`"rope_scaling": {"rope_type": "ntk"}`:  `rope_type is "ntk", expected default, dynamic, `,
-		`"rope_theta": 1e-300`:                  "rope_theta 1e-300",
-		`"partial_rotary_factor": 0.01`:         "partial_rotary_factor 0.01",
-		`"partial_rotary_factor": 0.01, "rope_scaling": {"rope_type": "proportional"}`:                                                             "partial_rotary_factor 0.01",
-		`"rope_scaling": {"rope_type": "proportional", "factor": -1}`:                                                                              "factor -1",
-		`"max_position_embeddings": 8, "rope_scaling": {"rope_type": "yarn", "factor": 2, "beta_slow": 40}`:                                        "beta_slow 40",
-		`"max_position_embeddings": 8, "rope_scaling": {"type": "longrope", "original_max_position_embeddings": 4, "long_factor": [1, 2]}`:         "2 long factors",
-		`"max_position_embeddings": 8, "rope_scaling": {"type": "longrope", "long_factor": [1, 2]}`:                                                "0 short",
-		`"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4, "original_max_position_embeddings": 8}`: "low_freq_factor 4",
+		`"rope_theta": 1e-300`:                  "rope_theta is 1e-300",
+		`"partial_rotary_factor": 0.01`:         "partial_rotary_factor is 0.01",
+		`"partial_rotary_factor": 0.01, "rope_scaling": {"rope_type": "proportional"}`:                                                             "partial_rotary_factor is 0.01",
+		`"rope_scaling": {"rope_type": "proportional", "factor": -1}`:                                                                              "factor is -1",
+		`"max_position_embeddings": 8, "rope_scaling": {"rope_type": "yarn", "factor": 2, "beta_slow": 40}`:                                        "beta_fast is 32, expected more than beta_slow, which is 40",
+		`"max_position_embeddings": 8, "rope_scaling": {"type": "longrope", "original_max_position_embeddings": 4, "long_factor": [1, 2]}`:         "long_factor has 2 factors",
+		`"max_position_embeddings": 8, "rope_scaling": {"type": "longrope", "long_factor": [1, 2]}`:                                                "short_factor has 0",
+		`"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4, "original_max_position_embeddings": 8}`: "high_freq_factor is 4, expected more than low_freq_factor",
 	} {
 		config, err := ParseConfig([]byte(`{"model_type": "m", ` + keys + `}`))
 		if err != nil {

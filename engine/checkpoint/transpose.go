@@ -95,8 +95,16 @@ func (s Scope) plainRows(w *kernels.Weight, from, n int) kernels.Tensor {
 		return w.Data.RowRange(from, from+n)
 	}
 	rows := kernels.FromFloat32s(kernels.NewReference(), n, w.K, make([]float32, n*w.K))
+	sorted := make([]float32, w.K)
 	for i := range n {
-		w.DequantizeRow(rows.Row(i), from+i)
+		w.DequantizeRow(sorted, from+i)
+		if row := rows.Row(i); w.Order.IsNone() {
+			copy(row, sorted)
+		} else {
+			for j, to := range w.Order.Int32s() {
+				row[to] = sorted[j]
+			}
+		}
 	}
 	return rows
 }

@@ -6,6 +6,7 @@ package checkpoint
 // on them.
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -39,6 +40,9 @@ type Weights struct {
 	mappings map[*safetensors.File]*kernels.Buffer // for the host
 	runs     map[*kernels.Buffer][]run             // parts of the mappings, for the device
 	partly   map[*kernels.Buffer]bool              // mappings of which some tensors are copied
+
+	orders   map[[sha256.Size]byte]kernels.Tensor // of inputs, by their digest; see order.go
+	packings map[string]int                       // number of values by their packing; see Packing
 
 	digest string // of the tensors; "": not known yet
 	// keepsChangeTime replaces safetensors.KeepsChangeTime in tests.
@@ -195,7 +199,7 @@ func (w *Weights) Failf(format string, args ...any) {
 	if w.err == nil {
 		w.err = problem.New(problem.ModelBroken,
 			"The model's weights do not match its config.json",
-			fmt.Sprintf(format, args...), "Download the model again.")
+			fmt.Sprintf(format, args...), "Download or convert the model again.")
 	}
 }
 
@@ -492,9 +496,32 @@ func (s Scope) scales(name string, w *kernels.Weight) {
 	if expected.Group == 0 {
 		expected.Group = got.Group
 	}
+	if !s.inBlock {
+		s.w.notePacking(Quantization{pack: got}.String(), w.Experts*w.N*w.K)
+	}
 	if expected.Bits != 0 && expected != got && !s.inBlock {
 		s.w.Failf("%s%s is packed as %s, but config.json says %s", s.path, name, got, expected)
 	}
+}
+
+// notePacking counts the values of a weight for Packing.
+func (w *Weights) notePacking(packing string, values int) {
+	if w.packings == nil {
+		w.packings = map[string]int{}
+	}
+	w.packings[packing] += values
+}
+
+// Packing describes the packing of most of the packed weights that have been loaded, as
+// Quantization.String does; "": none is packed. It is for folders whose
+// config.json does not say. Integers of other programs do not count: they need that.
+func (w *Weights) Packing() (most string) {
+	for _, packing := range slices.Sorted(maps.Keys(w.packings)) {
+		if most == "" || w.packings[packing] > w.packings[most] {
+			most = packing
+		}
+	}
+	return most
 }
 
 // Vector loads a tensor of n elements as float32 [1, n] and adds the number add to each element.
@@ -527,7 +554,7 @@ func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 		if values[i]-values[i] != 0 { // NaN or infinite, which a clamped activation would hide
 			s.w.refuse(problem.New(problem.ModelBroken, "The model's weights are damaged",
 				fmt.Sprintf("tensor %s%s has a value that is not a finite number", s.path, name),
-				"Download the model again."))
+				"Download or convert the model again."))
 			return kernels.Tensor{}
 		}
 		values[i] += add

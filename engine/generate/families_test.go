@@ -51,7 +51,11 @@ var families = map[string]string{
 // controlToken matches the control tokens of a prompt.
 var controlToken = regexp.MustCompile(`<\|[^|<>\s]{1,40}\|>|<｜[^｜<>\s]{1,40}｜>|<\|\w+>|<\w+\|>|` +
 	`\[/?[A-Z_]{3,}\]|\[\|\w+\|\]|</?s>|<(start|end|begin|beginning)_of_\w+>|<SPECIAL_\d+>|` +
-	`\]~!?b[\[\]]|\[e~\[|\]<\]\w+\[>\[|<seed:\w+>|〈\|\w+\|〉|</?(system|user|assistant)>|<sep>`)
+	`\]~!?b[\[\]]|\[e~\[|\]<\]\w+\[>\[|<seed:\w+>|〈\|\w+\|〉|</?(system|user|assistant)>|<sep>|` +
+	`<_(user|bot)>|<extra_id_\d+>|<reserved_\d+>|<用户>|<AI>`)
+
+// plainTemplates are those of peers whose turns begin with words, such as "User:".
+var plainTemplates = []string{"ollama-falcon2_11b.jinja", "ollama-granite-code_3b.jinja"}
 
 // conversations are what a client may send. T stands for a text that comes from somebody else.
 var conversations = []string{
@@ -81,6 +85,9 @@ func TestFamiliesKeepText(t *testing.T) {
 	files, _ := filepath.Glob(filepath.Join(os.Getenv("HEADROOM_TEMPLATES"), "*.jinja"))
 	rendered := 0
 	for _, file := range files {
+		if slices.Contains(plainTemplates, filepath.Base(file)) {
+			continue
+		}
 		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -1,16 +1,17 @@
 package loop
 
-// Drafts of the model's own block (models.Drafter), of a draft model (draftmodel.go), or of a
-// drafter of blocks (block.go). Each is called the drafter here. It drafts one token of each
-// sequence at a time, or a block of them, between the planning of a pass and its launch. The plan
-// has reserved rows, pages and slots for as many drafts as may be worth their time. After each
-// draft, its probability decides whether the pass verifies it and whether another one is drafted.
-// What is not needed is given back.
+// Drafts of the model's own block or its assistant (models.Drafter), of a draft model
+// (draftmodel.go), or of a drafter of blocks (block.go). Each is called the drafter here. It drafts
+// one token of each sequence at a time, or a block of them, between the planning of a pass and its
+// launch. The plan has reserved rows, pages and slots for as many drafts as may be worth their
+// time. After each draft, its probability decides whether the pass verifies it and whether another
+// one is drafted. What is not needed is given back.
 
 import (
 	"cmp"
 	"time"
 
+	"headroom/engine/cache"
 	"headroom/engine/draft"
 	"headroom/engine/models"
 	"headroom/engine/sample"
@@ -18,10 +19,13 @@ import (
 	"headroom/kernels"
 )
 
+// A pass keeps a hidden state for each row that may be that of the last right draft.
+const _ = uint(cache.RecentTokens - draft.MaxTokens - 1)
+
 // chains is the state of the loop that concerns the drafter. The slices are reused.
 type chains struct {
 	enabled  bool
-	model    *draftModel   // nil: the model's own block drafts, or block
+	model    *draftModel   // nil: another drafter
 	block    *models.Block // nil: it is no drafter of blocks
 	most     int           // maximum number of drafts in a pass
 	all      draft.Chain   // of all requests
@@ -54,7 +58,9 @@ func (c *chains) init(o *Config) {
 	case c.model != nil:
 		c.most = min(c.most, c.model.Drafts)
 	case c.block != nil:
-		c.most = min(c.most, c.block.Drafts, cmp.Or(o.BlockDrafts, draft.MaxTokens))
+		c.most = min(c.most, c.block.Drafts, cmp.Or(o.AttachedDrafts, draft.MaxTokens))
+	default:
+		c.most = min(c.most, cmp.Or(o.AttachedDrafts, draft.MaxTokens))
 	}
 	c.enabled = o.Runner.Drafts() || c.block != nil || c.model != nil
 }
@@ -199,8 +205,8 @@ func (l *Loop) draftChains(work []sched.Work) (err error) {
 	return err
 }
 
-// stepBlock drafts one token of each active sequence with the model's own block. It returns a
-// function that returns the logits of each.
+// stepBlock drafts one token of each active sequence with the model's own block or its assistant.
+// It returns a function that returns the logits of each.
 func (l *Loop) stepBlock(step int) (row func(i int) []float32, err error) {
 	c := &l.drafts.chains
 	if len(c.active) == 0 {
@@ -210,6 +216,9 @@ func (l *Loop) stepBlock(step int) (row func(i int) []float32, err error) {
 	for i, a := range c.active {
 		q, at := a.work.Seq, a.work.From+step
 		c.tokens, c.from = append(c.tokens, q.Tokens[at]), append(c.from, a.row)
+		if l.runner.InPlace() {
+			at = a.work.From - 1
+		}
 		c.spans = append(c.spans,
 			kernels.Span{Row: i, Rows: 1, Pos: at, Pages: q.Pages, Slot: q.Slot})
 	}
@@ -269,13 +278,29 @@ func (l *Loop) takeDraft(a *chain, token int32, probability float64, rows int) b
 		return false
 	}
 	round.Add(1, chance, 0)
+	drafted := token
 	if r.given {
 		token = r.drafts[a.count]
 	}
 	a.work.Seq.Tokens[a.work.From+1+a.count] = token
 	r.drafts[a.count], r.sureness = token, append(r.sureness, probability)
 	a.count, a.chance = a.count+1, chance
+	if l.drafts.watch != nil && c.model == nil {
+		l.watchChain(a, drafted)
+	}
 	return left > 0 && (r.forced || round.More(&r.chain, chance, step, left))
+}
+
+// watchChain tells a test what has been drafted, or drafted first if other drafts are verified.
+func (l *Loop) watchChain(a *chain, drafted int32) {
+	r := a.work.Seq.Owner.(*request)
+	known, drafts := a.work.Seq.Tokens[:a.work.From+1], r.drafts[:a.count]
+	switch {
+	case !r.given:
+		l.drafts.watch(known, drafts)
+	case a.count == 1:
+		l.drafts.watch(known, []int32{drafted})
+	}
 }
 
 // compareTrial learns from a draft that was not verified, now that the token after the last right

@@ -34,7 +34,7 @@ type drafts struct {
 	gain    atomic.Uint64                              // draft.Round.Gain, as math.Float64bits
 	forced  func(tokens []int32, running bool) *Drafts // Config.Draft
 
-	// For tests: every pass counts as equally long; watch, unless nil, is told what a block drafts.
+	// For tests: every pass counts as equally long; watch, unless nil, is told what is drafted.
 	free  bool
 	watch func(known, block []int32)
 }
@@ -269,10 +269,11 @@ func (l *Loop) emitDrafts(r *request, step *step, row int, w sched.Work, now tim
 	}
 }
 
-// byOther reports whether a draft model or a drafter of blocks drafted for the step that has run.
+// byOther reports whether a draft model, a drafter of blocks or an assistant drafted for the step
+// that has run.
 func (r *request) byOther(l *Loop) bool {
 	c := &l.drafts.chains
-	return (c.model != nil || c.block != nil) && r.chainDepth > 0
+	return (c.model != nil || c.block != nil || l.runner.InPlace()) && r.chainDepth > 0
 }
 
 // countAccepted records that the next draft of r was right.

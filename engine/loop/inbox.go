@@ -185,12 +185,18 @@ func (l *Loop) validate(r *Request) error {
 	vocab := l.runner.VocabSize()
 	unknown := func(t int32) bool { return t < 0 || int(t) >= vocab }
 	if i := slices.IndexFunc(r.Prompt, unknown); i >= 0 {
+		if err := l.beyondVocabulary(r.Prompt[i]); err != nil {
+			return err
+		}
 		return problem.New(problem.BadRequest,
 			"The prompt contains a token that the model does not have",
 			fmt.Sprintf("token %d at position %d, the vocabulary has %d", r.Prompt[i], i, vocab),
 			"Send token ids of this model's tokenizer.")
 	}
 	if i := slices.IndexFunc(r.Candidates, unknown); i >= 0 {
+		if err := l.beyondVocabulary(r.Candidates[i]); err != nil {
+			return err
+		}
 		return problem.New(problem.BadRequest,
 			"A candidate is a token that the model does not have",
 			fmt.Sprintf("token %d, the vocabulary has %d", r.Candidates[i], vocab),
@@ -204,6 +210,19 @@ func (l *Loop) validate(r *Request) error {
 		return problem.Wrap(problem.BadRequest, err, "A sampling parameter is out of range", "")
 	}
 	return nil
+}
+
+// beyondVocabulary returns a Problem if a token that the model does not have is one of its
+// tokenizer's: then not the request is wrong, but the files do not belong together.
+func (l *Loop) beyondVocabulary(token int32) error {
+	if l.config.Text == nil || l.config.Text.Tokenizer().TokenBytes(token) == nil {
+		return nil
+	}
+	return problem.New(problem.ModelBroken,
+		"The model's tokenizer has more tokens than the model",
+		fmt.Sprintf("its token %d is %.40q, the model's vocab_size is %d", token,
+			l.config.Text.Tokenizer().TokenBytes(token), l.runner.VocabSize()),
+		"Use the tokenizer of this model, or write the text without this token.")
 }
 
 // keepEvery is the maximum number of prompt tokens between two kept states. A cache hit between two

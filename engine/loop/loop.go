@@ -79,9 +79,9 @@ type Config struct {
 	Draft func(tokens []int32, running bool) *Drafts
 	// DraftModel drafts in place of the model's own block; nil: there is none.
 	DraftModel *DraftModel
-	// BlockDrafts is the maximum number of drafts in a pass of a drafter of blocks; 0: as many as
-	// it has in a block, up to draft.MaxTokens.
-	BlockDrafts int
+	// AttachedDrafts is the maximum number of drafts in a pass of a drafter that is a part of the
+	// model; 0: draft.MaxTokens, or as many as it has in a block.
+	AttachedDrafts int
 	// PreloadBytes limits the memory of the conversations that are read from the Store at the
 	// start; 0: none are read.
 	PreloadBytes int64
@@ -94,8 +94,15 @@ type Config struct {
 	// Heartbeat is a counter that the loop advances. The device may advance it too. nil: a new
 	// counter.
 	Heartbeat *atomic.Uint64
-	// Memory is the memory allocated for the model. Only the sizes in bytes are set.
-	Memory Stats
+	// Need is the memory for the model, and SlotBytes that of a slot.
+	Need      Need
+	SlotBytes int64
+}
+
+// Need is the memory that a model is promised; see plan.Need. OtherBytes is the part of StateBytes
+// that is not in the slots of the scheduler: the caches of a draft model.
+type Need struct {
+	WeightsBytes, KVBytes, StateBytes, ScratchBytes, GrowthBytes, OtherBytes int64
 }
 
 // Loop serves requests with one model. Its methods may be called from any goroutine.
@@ -109,8 +116,9 @@ type Loop struct {
 	heartbeat *atomic.Uint64
 	stepTime  stepTime
 	throttled throttle
-	turns     turns // of refused clients
-	oneByOne  bool  // forced tokens are not added together; for tests
+	growth    atomic.Int64 // of SetGrowth, not yet taken; negative: none
+	turns     turns        // of refused clients
+	oneByOne  bool         // forced tokens are not added together; for tests
 
 	// Only the goroutine of run uses the fields below.
 	sched    *sched.Scheduler
@@ -143,7 +151,9 @@ func New(c Config) *Loop {
 		c.Runner.VocabSize())
 	l.drafts.chains.init(&c)
 	l.drafts.forced = c.Draft
-	l.published.stats = c.Memory
+	l.growth.Store(-1)
+	l.published.stats = Stats{WeightsBytes: c.Need.WeightsBytes, ScratchBytes: c.Need.ScratchBytes}
+	l.publishMemory(&l.published.stats)
 	l.stored.init(&c)
 	l.log = newRequestLog(c.History, c.Fingerprint, c.KVFormats, cachemiss.Outcome{
 		CacheOff: c.Sched.NoPrefixes, Recurrent: c.Sched.Recurrent,
@@ -162,6 +172,7 @@ func (l *Loop) run() {
 	for {
 		l.heartbeat.Add(1)
 		open := l.takeInbox()
+		l.takeGrowth()
 		l.steps.began = time.Now()
 		l.propose()
 		work := l.sched.Next()
@@ -185,6 +196,17 @@ func (l *Loop) run() {
 		default:
 			return
 		}
+	}
+}
+
+// SetGrowth limits how many bytes the caches may grow from now on, beyond what the model is
+// promised (Need). A loop that was never told grows until its caches are full. No answer depends on it.
+func (l *Loop) SetGrowth(bytes int64) { l.growth.Store(max(bytes, 0)) }
+
+// takeGrowth applies the limit that SetGrowth has set since the last call.
+func (l *Loop) takeGrowth() {
+	if bytes := l.growth.Swap(-1); bytes >= 0 {
+		l.sched.SetGrowth(bytes, l.config.SlotBytes)
 	}
 }
 

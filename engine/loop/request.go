@@ -127,8 +127,8 @@ type Usage struct {
 	CompletionTokens int // generated so far, the end token included
 	// DraftTokens were proposed, and AcceptedTokens of them were what the model chose.
 	DraftTokens, AcceptedTokens int
-	// Of these, DraftModelTokens and DraftModelAccepted are those of a draft model or a drafter of
-	// blocks.
+	// Of these, DraftModelTokens and DraftModelAccepted are those of a draft model, a drafter of
+	// blocks or an assistant.
 	DraftModelTokens, DraftModelAccepted int
 }
 

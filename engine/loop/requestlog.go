@@ -199,7 +199,8 @@ func (g *requestLog) forget(tokens []int32) {
 //	decode_tps                decoding speed
 //	drafts, accepted          tokens that were proposed, and those that were what the model chose
 //	model_drafts, model_accepted
-//	                          of these, those of a draft model or a DFlash drafter
+//	                          of these, those of a draft model, a DFlash drafter or an
+//	                          assistant
 //	block_hits, block_writes  blocks read from and written to the cache on disk
 //	first_difference          position at which the prompt diverges from the history; -1: no
 //	                          sequence in the history begins with the same token

@@ -18,17 +18,22 @@ type Stats struct {
 	PromptTokens, CachedTokens, GeneratedTokens, FinishedRequests int64
 	// Of the DraftTokens that were proposed, AcceptedTokens were what the model chose.
 	DraftTokens, AcceptedTokens int64
-	// Of these, DraftModelTokens and DraftModelAccepted are those of a draft model or a drafter of
-	// blocks.
+	// Of these, DraftModelTokens and DraftModelAccepted are those of a draft model, a drafter of
+	// blocks or an assistant.
 	DraftModelTokens, DraftModelAccepted int64
 	// Preemptions counts how often a request gave up its KV pages to others and was computed again.
 	Preemptions int64
 	// Average speeds over about the last two seconds; 0 when idle.
 	PrefillTokensPerSecond, DecodeTokensPerSecond float64
-	// Memory that the engine has allocated.
+	// Memory that the engine takes. KVBytes are the pages that were ever written, of which
+	// KVUsedBytes belong to running requests. StateBytes are the slots that were ever in use. Both
+	// grow with use, since memory that was never written is not resident.
 	WeightsBytes, KVBytes, KVUsedBytes, StateBytes, ScratchBytes int64
-	// KVUntouchedBytes is the part of KVBytes that was never written: reserved, but not resident.
-	KVUntouchedBytes int64
+	// ReservedBytes is what the engine is promised beyond KVBytes and StateBytes: the rest of one
+	// conversation of the whole context, and of the states of all requests that may run at once.
+	ReservedBytes int64
+	// GrowthBytes is how much the caches may still grow beyond that, while there is memory.
+	GrowthBytes int64
 }
 
 // RequestStats is the part of Stats about one request in flight.
@@ -128,6 +133,17 @@ func (l *Loop) publish() {
 	l.endings = l.endings[:0]
 }
 
+// publishMemory sets the sizes of the caches: what was written, and what is promised beyond that.
+func (l *Loop) publishMemory(s *Stats) {
+	need := &l.config.Need
+	kv := l.pageBytes(l.sched.PeakPages())
+	states := int64(l.sched.TouchedSlots())*l.config.SlotBytes + need.OtherBytes
+	s.KVBytes, s.StateBytes = kv, states
+	s.ReservedBytes = max(0, need.KVBytes-kv) + max(0, need.StateBytes-states)
+	s.GrowthBytes = max(0, need.KVBytes+need.StateBytes+need.GrowthBytes-kv-states-
+		s.ReservedBytes)
+}
+
 func (l *Loop) publishStats() {
 	l.published.mu.Lock()
 	defer l.published.mu.Unlock()
@@ -135,7 +151,7 @@ func (l *Loop) publishStats() {
 	var used prefix.Amount
 	s.Running, s.Waiting, used, _ = l.sched.Counts()
 	s.KVUsedBytes = l.pageBytes(used)
-	s.KVUntouchedBytes = s.KVBytes - l.pageBytes(l.sched.PeakPages())
+	l.publishMemory(s)
 	s.Preemptions = int64(l.sched.Preemptions)
 	c := &l.counters
 	s.PromptTokens, s.CachedTokens = c.PromptTokens, c.CachedTokens

@@ -89,6 +89,6 @@ func (l *Loop) DraftDepth(tokens int) {
 	}
 }
 
-// WatchBlocks calls f with each block that is drafted, and the tokens before it. No request may be
-// in flight. It is for tests.
+// WatchBlocks calls f with what the model's drafter has drafted, and the tokens before it. No
+// request may be in flight. It is for tests.
 func (l *Loop) WatchBlocks(f func(known, block []int32)) { l.drafts.watch = f }

@@ -83,7 +83,8 @@ func ReadModules(read func(name string) ([]byte, error)) (*Modules, error) {
 		}
 		if err != nil {
 			return false, problem.Wrap(problem.ModelBroken, err,
-				"The model's "+Excerpt(name)+" cannot be used", "Download the model again.")
+				"The model's "+Excerpt(name)+" cannot be used",
+				"Download or convert the model again.")
 		}
 		return true, nil
 	}
@@ -151,7 +152,7 @@ func (m *Modules) add(i int, one module, decode func(string, any) (bool, error))
 		found, err := decode(name, v)
 		if err == nil && !found {
 			err = problem.New(problem.ModelBroken, "The model's "+Excerpt(name)+" is missing",
-				"modules.json names its folder", "Download the model again.")
+				"modules.json names its folder", "Download or convert the model again.")
 		}
 		return err
 	}

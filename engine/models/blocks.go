@@ -19,6 +19,7 @@ package models
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -115,6 +116,15 @@ func IsBlock(c *checkpoint.Config) bool { return blocks[c.ModelType] != nil }
 type blockShape struct {
 	HiddenSize int `json:"hidden_size"`
 	VocabSize  int `json:"vocab_size"`
+}
+
+// VocabSize returns vocab_size of a config; if that is not stated, as much as no tokenizer has.
+func VocabSize(c *checkpoint.Config) int {
+	var shape blockShape
+	if c.Decode(&shape) != nil || shape.VocabSize <= 0 {
+		return math.MaxInt
+	}
+	return shape.VocabSize
 }
 
 // CheckBlock returns an error, which says why, unless the block can draft for the model.

@@ -219,6 +219,7 @@ type decoder struct {
 	eps         float32
 	embedTokens *kernels.Weight
 	embedScale  float32
+	embedNorm   kernels.Tensor // [1, hidden], normalizes the scaled embeddings, or none
 	layers      []decoderLayer
 	norm        kernels.Tensor
 	finalNorm   layerNorm       // instead of norm, or none
@@ -240,6 +241,9 @@ type decoder struct {
 	loadMTP func() (*mtp, cache.LayerSpec) // loads the block that drafts, if there is one
 	mtp     *mtp                           // or nil
 	dflash  *dflash                        // or nil
+
+	assistant *assistant // or nil
+	assisted  *assisted  // what an assistant has to know of a model that may have one, or nil
 }
 
 // decoderWeights locates the weights of a decoder in a checkpoint.
@@ -309,7 +313,11 @@ func (from decoderWeights) load(w *checkpoint.Weights, c *decoderConfig) *decode
 func (m *decoder) Spec() Spec { return m.spec }
 
 func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) kernels.Tensor {
-	h := c.ScaledEmbed(b.Tokens, m.embedTokens, m.embedScale) // the residual stream [M, hidden]
+	h := m.scaledEmbed(c, b.Tokens) // the residual stream [M, hidden]
+	if !m.embedNorm.IsNone() {
+		c.RMSNormTo(h, h, m.embedNorm, m.eps)
+	}
+	outputs := b.Outputs
 	var inputs kernels.Tensor
 	if m.inputs != nil {
 		inputs = m.inputs.forward(c, b.Tokens, h)
@@ -358,7 +366,15 @@ func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) 
 	if m.mtp != nil {
 		m.mtp.append(c, b, m.embedTokens, x, memory[len(m.layers)], m.eps)
 	}
+	if m.assistant != nil {
+		m.assistant.keep(c, outputs, x, memory[len(m.layers)].Recent)
+	}
 	return m.finalNorm.forward(c, x)
+}
+
+// scaledEmbed returns the embeddings [M, hidden] of tokens.
+func (m *decoder) scaledEmbed(c *ops.Context, tokens kernels.Tensor) kernels.Tensor {
+	return c.ScaledEmbed(tokens, m.embedTokens, m.embedScale)
 }
 
 // selectRows returns the selected rows of the residual stream h, of x, which is h after the norm,

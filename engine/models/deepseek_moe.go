@@ -24,6 +24,12 @@ const (
 	greedyChoice = "greedy" // without groups
 )
 
+// The values in mlp_layer_types: an MLP or experts.
+const (
+	denseLayer  = "dense"
+	sparseLayer = "sparse"
+)
+
 type deepseekMoEConfig struct {
 	mixtureConfig
 	routerConfig
@@ -65,7 +71,8 @@ func (c *deepseekMoEConfig) resolve(d *decoderConfig) []error {
 		faults = append(faults, fmt.Errorf("topk_method is %q, expected one of %q", c.TopKMethod,
 			known))
 	}
-	if f := c.ScoringFunc; c.TopKMethod == noAuxLoss && f != "" && f != "sigmoid" {
+	if f := c.ScoringFunc; c.TopKMethod == noAuxLoss && f != "" && f != "sigmoid" &&
+		f != noAuxLoss { // which dots.llm1 has there
 		faults = append(faults, fmt.Errorf("scoring_func is %q, expected sigmoid", f))
 	}
 	return append(faults, c.checkGroups())
@@ -79,12 +86,18 @@ func (c *deepseekMoEConfig) resolveLayers(d *decoderConfig) error {
 			return fmt.Errorf("mlp_layer_types has %d entries for num_hidden_layers of %d", n,
 				d.NumHiddenLayers)
 		}
+		for i, kind := range c.MLPLayerTypes {
+			if kind != denseLayer && kind != sparseLayer {
+				return fmt.Errorf("mlp_layer_types[%d] is %.40q, expected %s or %s", i, kind,
+					denseLayer, sparseLayer)
+			}
+		}
 		c.NumDenseLayers, c.MoELayerFreq = 0, 1
 	}
 	for i := range min(d.NumHiddenLayers, maxLayers) {
 		dense := i%max(c.MoELayerFreq, 1) != 0
 		if i < len(c.MLPLayerTypes) {
-			dense = c.MLPLayerTypes[i] == "dense"
+			dense = c.MLPLayerTypes[i] == denseLayer
 		}
 		if dense {
 			c.MLPOnlyLayers = append(c.MLPOnlyLayers, i)

@@ -31,6 +31,13 @@ const (
 	deepseekNormEps   = 1e-6
 )
 
+// deepseekDenseLayers and deepseekRouter are the defaults of DeepSeek-V3, which config.json may
+// omit. They are those of transformers and of the original's own code, and not those of mlx-lm:
+// see engine/DECISIONS.md.
+const deepseekDenseLayers = 3
+
+var deepseekRouter = routerConfig{NGroup: 8, TopKGroup: 4, RoutedScalingFactor: 2.5}
+
 type deepseekConfig struct {
 	decoderConfig
 	deepseekMoEConfig
@@ -54,6 +61,7 @@ func loadDeepseekV2(w *checkpoint.Weights) (Model, error) {
 func loadDeepseekV3(w *checkpoint.Weights) (Model, error) {
 	c := deepseekConfig{decoderConfig: newDecoderConfig(),
 		deepseekMoEConfig: newDeepseekMoEConfig(), normEps: deepseekNormEps}
+	c.FirstKDenseReplace, c.routerConfig = deepseekDenseLayers, deepseekRouter
 	return c.load(w)
 }
 
@@ -100,7 +108,8 @@ func (c *deepseekConfig) validate(w *checkpoint.Weights) error {
 	if err := c.checkSiLU(w); err != nil {
 		return err
 	}
-	c.HeadDim = c.QKRopeHeadDim // what rotates; no tensor has the size of head_dim
+	// What rotates is checked below by its own name. No tensor has the size of head_dim.
+	c.HeadDim = min(max(c.QKRopeHeadDim, 1), maxHeadDim)
 	if c.normEps == 0 {
 		c.normEps = c.RMSNormEps
 	}
@@ -115,6 +124,10 @@ func (c *deepseekConfig) validate(w *checkpoint.Weights) error {
 	}
 	if err := validate(w.Config.ModelType, faults...); err != nil {
 		return err
+	}
+	if c.QKRopeHeadDim > maxHeadDim {
+		return unsupported(w, "qk_rope_head_dim is %d, expected at most %d", c.QKRopeHeadDim,
+			maxHeadDim)
 	}
 	if c.KVLoRARank%headMultiple != 0 {
 		return unsupported(w, "kv_lora_rank is %d, expected a multiple of %d", c.KVLoRARank,

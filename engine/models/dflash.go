@@ -23,6 +23,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -113,7 +114,7 @@ func AddDFlash(to Model, w *checkpoint.Weights) error {
 		return err
 	}
 	m.addDFlash(&c, w, rope)
-	return cmp.Or(w.Err(), checkHeads(m.spec, w), checkDrafterUnread(w))
+	return cmp.Or(w.Err(), checkHeads(m.spec, w), checkDrafterUnread(w, "DFlash"))
 }
 
 // read decodes config.json into c, which has the defaults.
@@ -147,6 +148,9 @@ func (c *dflashConfig) fits(m *decoder) error {
 			len(c.TargetLayerIDs), maxLayers)
 	case c.BlockSize < 2 || c.BlockSize > maxLayers:
 		return fmt.Errorf("block_size is %d, expected 2 to %d", c.BlockSize, maxLayers)
+	case !(c.InputScale >= 0 && c.InputScale <= math.MaxFloat32):
+		return fmt.Errorf("input_embedding_scale is %g, expected a finite number of 0 or more",
+			c.InputScale)
 	case c.MaskTokenID == nil:
 		return errors.New("config.json has no mask_token_id")
 	case *c.MaskTokenID < 0 || *c.MaskTokenID >= vocab:
@@ -211,14 +215,14 @@ func (c *dflashConfig) causal(window int) bool {
 }
 
 // checkDrafterUnread returns a Problem if the drafter has tensors that nothing reads: it is then of
-// another kind. The model's embedding and head are used in place of copies of these.
-func checkDrafterUnread(w *checkpoint.Weights) error {
+// another kind. Heads that are copies of an embedding are not read.
+func checkDrafterUnread(w *checkpoint.Weights, kind string) error {
 	for _, name := range w.Unread() {
 		known := strings.Contains(name, "lm_head.") || slices.ContainsFunc(harmless,
 			func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 		if !known {
-			return unsupported(w, "the drafter has the tensor %s, which DFlash has not",
-				modelfile.Excerpt(name))
+			return unsupported(w, "the drafter has the tensor %s, which %s has not",
+				modelfile.Excerpt(name), kind)
 		}
 	}
 	return nil

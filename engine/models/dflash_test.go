@@ -241,6 +241,11 @@ func TestDrafterRefused(t *testing.T) {
 			"fc of shape [64 192]"},
 		{"qwen3_5_text", map[string]any{"num_hidden_layers": 1,
 			"layer_types": []string{"full_attention"}}, "the drafter has the tensor layers.1."},
+		{"qwen3_5_text", map[string]any{"rope_theta": 1e39}, "rope_theta is 1e+39"},
+		{"qwen3_5_text", inner(map[string]any{"input_embedding_scale": 1e39}),
+			"input_embedding_scale is +Inf, expected a finite number"},
+		{"qwen3_5_text", inner(map[string]any{"input_embedding_scale": -1}),
+			"input_embedding_scale is -1, expected a finite number"},
 		{"gemma4_text", nil, "no DFlash drafter can draft"},
 	} {
 		_, err := loadDrafted(t, d, c.model, withKeys(t, c.keys))

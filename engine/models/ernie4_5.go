@@ -5,7 +5,8 @@ package models
 //
 // Sources: Hugging Face transformers, models/ernie4_5 and ernie4_5_moe; mlx-lm,
 // models/ernie4_5.py and ernie4_5_moe.py. Checkpoints: ERNIE 4.5 0.3B and 21B-A3B, MLX conversions
-// included, which have no bias of the router.
+// included. The bias of the router, which only originals have, counts for the choice of experts
+// alone.
 
 import (
 	"encoding/json"
@@ -33,13 +34,14 @@ type ernieConfig struct {
 	LayerStart          json.RawMessage `json:"moe_layer_start_index"`
 	LayerEnd            json.RawMessage `json:"moe_layer_end_index"`
 	GateAct             string          `json:"moe_gate_act"`
+	NormMin             float32         `json:"moe_norm_min"` // of the sum of the weights
 
 	first, last int // of the layers with experts
 }
 
 func loadERNIE(w *checkpoint.Weights) (Model, error) {
 	c := ernieConfig{decoderConfig: newDecoderConfig(), TopK: 1, LayerInterval: 1,
-		GateAct: "softmax"}
+		GateAct: "softmax", NormMin: 1e-12}
 	c.RMSNormEps, c.MaxPositionEmbeddings, c.TieWordEmbeddings = 1e-5, 131072, true
 	if err := c.read(w, &c); err != nil {
 		return nil, err
@@ -77,6 +79,7 @@ func (c *ernieConfig) checkMixture(w *checkpoint.Weights) error {
 		positive("moe_k", c.TopK),
 		positive("moe_intermediate_size", c.MoEIntermediateSize),
 		positive("moe_layer_interval", c.LayerInterval),
+		epsilon("moe_norm_min", c.NormMin),
 		readIntegers("moe_layer_start_index", c.LayerStart, &starts),
 		readIntegers("moe_layer_end_index", c.LayerEnd, &ends),
 	}
@@ -113,9 +116,12 @@ func readIntegers(key string, text json.RawMessage, list *[]int) error {
 
 // mixture loads the experts s.
 func (c *ernieConfig) mixture(s checkpoint.Scope) feedForward {
-	m := &nn.MoE{Routing: ops.Routing{TopK: c.TopK, Normalize: true},
+	m := &nn.MoE{Routing: ops.Routing{TopK: c.TopK, Normalize: true, Epsilon: c.NormMin},
 		Gate:      s.Linear("gate", c.Experts, c.HiddenSize),
 		SwitchMLP: loadExperts(s, c.Experts, c.HiddenSize, c.MoEIntermediateSize)}
+	if bias := "moe_statics.e_score_correction_bias"; s.Has(bias) {
+		m.Bias = s.Vector(bias, c.Experts, 0)
+	}
 	if n := c.SharedExperts; n > 0 {
 		shared := loadMLP(s.Sub("shared_experts"), c.HiddenSize, n*c.MoEIntermediateSize)
 		m.SharedExpert = &shared

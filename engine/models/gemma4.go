@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"headroom/engine/batch"
@@ -49,6 +50,10 @@ type gemma4Config struct {
 	ExpertSize        int                       `json:"moe_intermediate_size"`
 	FinalLogitSoftcap float32                   `json:"final_logit_softcapping"`
 	Bidirectional     any                       `json:"use_bidirectional_attention"`
+
+	// assists says that this is the config of an assistant (assistant.go), all of whose layers
+	// attend to keys and values of another model.
+	assists bool
 
 	layers   []decoderConfig // of each layer, with its head dimension and key-value heads
 	memoryOf []int           // the layer whose keys and values each layer attends to
@@ -154,6 +159,10 @@ func (c *gemma4Config) resolveLayers() error {
 // share sets memoryOf. The last SharedLayers layers attend to the keys and values of the last layer
 // of their kind before them.
 func (c *gemma4Config) share() error {
+	if c.assists {
+		c.memoryOf = slices.Repeat([]int{ofAnotherModel}, c.NumHiddenLayers)
+		return nil
+	}
 	first := c.NumHiddenLayers - c.SharedLayers
 	if c.SharedLayers < 0 || first < 1 {
 		return fmt.Errorf("num_kv_shared_layers is %d, expected 0 to less than "+
@@ -239,6 +248,7 @@ func loadGemma4(w *checkpoint.Weights) (Model, error) {
 	m := from.load(w, &c.decoderConfig)
 	m.embedScale = float32(math.Sqrt(float64(c.HiddenSize)))
 	m.memoryOf, m.logitCap = c.memoryOf, c.FinalLogitSoftcap
+	m.assisted = c.assisted()
 	if c.SharedLayers > 0 {
 		m.outputs = c.NumHiddenLayers - c.SharedLayers
 	}

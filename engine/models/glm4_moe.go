@@ -25,15 +25,30 @@ type glm4MoEConfig struct {
 	decoderConfig
 	deepseekMoEConfig
 	UseQKNorm bool `json:"use_qk_norm"`
+
+	alwaysQKNorm, outputBias bool // of the architecture
 }
 
 func loadGLM4MoE(w *checkpoint.Weights) (Model, error) {
-	c := glm4MoEConfig{decoderConfig: newDecoderConfig(),
-		deepseekMoEConfig: newDeepseekMoEConfig()}
+	c := newGLM4MoEConfig()
 	c.FirstKDenseReplace = glm4DenseLayers
-	if err := w.Config.Decode(&c); err != nil {
+	return c.load(w, checkpoint.RopeDefaults{Theta: glm4RopeTheta,
+		PartialFactor: glm4PartialFactor})
+}
+
+// newGLM4MoEConfig returns the defaults of transformers.
+func newGLM4MoEConfig() glm4MoEConfig {
+	return glm4MoEConfig{decoderConfig: newDecoderConfig(),
+		deepseekMoEConfig: newDeepseekMoEConfig()}
+}
+
+// load loads a model of DeepSeek-V3's experts with grouped-query attention. d has the defaults of
+// the rope.
+func (c *glm4MoEConfig) load(w *checkpoint.Weights, d checkpoint.RopeDefaults) (Model, error) {
+	if err := w.Config.Decode(c); err != nil {
 		return nil, err
 	}
+	c.UseQKNorm = c.UseQKNorm || c.alwaysQKNorm
 	if err := c.checkSiLU(w); err != nil {
 		return nil, err
 	}
@@ -41,10 +56,10 @@ func loadGLM4MoE(w *checkpoint.Weights) (Model, error) {
 	if err := validate(w.Config.ModelType, faults...); err != nil {
 		return nil, err
 	}
-	o := attentionOptions{qkvBias: c.AttentionBias, headNorm: c.UseQKNorm}
+	o := attentionOptions{qkvBias: c.AttentionBias, headNorm: c.UseQKNorm,
+		outputBias: c.AttentionBias && c.outputBias}
 	var err error
-	if o.rope, err = c.rope(w, checkpoint.RopeDefaults{Theta: glm4RopeTheta,
-		PartialFactor: glm4PartialFactor}); err != nil {
+	if o.rope, err = c.rope(w, d); err != nil {
 		return nil, err
 	}
 	from := textWeights(w)

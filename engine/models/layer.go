@@ -39,20 +39,22 @@ type transformerLayer struct {
 	mixer      mixer
 	mlp        feedForward
 	multiplier kernels.Tensor // [1, hidden], of the output of each part, or none
+	afterEps   float32        // of the norms after the parts; 0: that of the others
 }
 
 func (l *transformerLayer) inputNorm() kernels.Tensor { return l.norms.beforeMixer }
 
 func (l *transformerLayer) forward(c *ops.Context, b *batch.Batch, h, x, _ kernels.Tensor,
 	memory cache.Layer, eps float32) kernels.Tensor {
+	after := cmp.Or(l.afterEps, eps)
 	x = l.mixer.Forward(c, b, x, memory)
 	if !l.norms.afterMixer.IsNone() {
-		x = c.RMSNorm(x, l.norms.afterMixer, eps)
+		x = c.RMSNorm(x, l.norms.afterMixer, after)
 	}
 	l.multiply(c, x)
 	x = l.mlp.Forward(c, c.AddRMSNorm(h, x, l.norms.beforeMLP, eps))
 	if !l.norms.afterMLP.IsNone() {
-		x = c.RMSNorm(x, l.norms.afterMLP, eps)
+		x = c.RMSNorm(x, l.norms.afterMLP, after)
 	}
 	l.multiply(c, x)
 	return x
@@ -127,6 +129,7 @@ type attentionOptions struct {
 	wideNorm   bool    // q_norm and k_norm normalize the whole projection
 	normOffset float32 // added to the weights of q_norm and k_norm
 	outputGate bool    // q_proj has, for each head, the rows of the query and then those of a gate
+	ownGate    bool    // gate_proj has the rows of the gate
 	fused      bool    // qkv_proj has the rows of q_proj, k_proj and v_proj, which have no bias
 	kvFrom     kvSource
 	scale      float32 // of the scores; 0: 1/sqrt(head_dim)
@@ -186,6 +189,9 @@ func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.At
 		if o.kvFrom == kvOwn {
 			a.VProj = loadLinear(s, "v_proj", kvRows, c.HiddenSize, o.qkvBias)
 		}
+	}
+	if o.ownGate {
+		a.GateProj = s.Linear("gate_proj", outputRows, c.HiddenSize)
 	}
 	a.OProj = loadLinear(s, cmp.Or(o.names.outProj, "o_proj"), c.HiddenSize, outputRows,
 		o.outputBias)

@@ -81,7 +81,7 @@ func validate(modelType string, faults ...error) error {
 	}
 	p := problem.Wrap(problem.ModelBroken, err,
 		"config.json does not describe a model of type "+strconv.Quote(modelType),
-		"Download the model again.")
+		"Download or convert the model again.")
 	p.Why = strings.ReplaceAll(p.Why, "\n", "; ") // Join puts each fault on a line of its own
 	return p
 }
@@ -148,16 +148,18 @@ func loadMLP(s checkpoint.Scope, hidden, intermediate int) nn.MLP {
 }
 
 // loadExperts loads the experts of the module s. It supports five layouts: stacked experts in
-// switch_mlp or experts.switch_glu (MLX), fused projections in experts.gate_up_proj (Hugging Face
-// since 5.0), the same with transposed matrices (Qwen3-VL), fused projections in input_linear
-// (Granite 4), and one module per expert.
+// switch_mlp, experts.switch_glu or experts (MLX), fused projections in experts.gate_up_proj
+// (Hugging Face since 5.0), the same with transposed matrices (Qwen3-VL), fused projections in
+// input_linear (Granite 4), and one module per expert.
 func loadExperts(s checkpoint.Scope, experts, hidden, intermediate int) nn.MLP {
 	switch {
-	case s.Has("switch_mlp.gate_proj.weight"), s.Has("experts.switch_glu.gate_proj.weight"):
-		if s.Has("switch_mlp.gate_proj.weight") {
-			s = s.Sub("switch_mlp")
-		} else {
-			s = s.Sub("experts.switch_glu")
+	case s.Has("switch_mlp.gate_proj.weight"), s.Has("experts.switch_glu.gate_proj.weight"),
+		s.Has("experts.gate_proj.weight"):
+		for _, module := range []string{"switch_mlp", "experts.switch_glu", "experts"} {
+			if s.Has(module + ".gate_proj.weight") {
+				s = s.Prefixed(module + ".")
+				break
+			}
 		}
 		return nn.MLP{
 			GateProj: nn.Linear{Weight: s.Experts("gate_proj", experts, intermediate, hidden)},

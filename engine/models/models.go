@@ -36,16 +36,20 @@ type Spec struct {
 	Layers        []cache.LayerSpec
 	Vectors       *Vectors // nil: the model generates text
 	Drafts        bool     // the model is a Drafter, and the last of Layers is that of its block
+	InPlace       bool     // Drafts is set, and all drafts of a pass have the same position
 	Block         *Block   // the model is a Drafter of blocks; nil: it is not
 }
 
 // registry maps values of model_type in config.json to functions that load such a model. The
 // functions need not check w.Err, because Load does.
 var registry = map[string]func(w *checkpoint.Weights) (Model, error){
+	"afmoe":             loadAFMoE,
 	"cohere":            loadCohere,
 	"cohere2":           loadCohere,
+	"deepseek":          loadDeepseek,
 	"deepseek_v2":       loadDeepseekV2,
 	"deepseek_v3":       loadDeepseekV3,
+	"dots1":             loadDots1,
 	"ernie4_5":          loadERNIE,
 	"ernie4_5_moe":      loadERNIE,
 	"exaone4":           loadEXAONE4,
@@ -73,6 +77,7 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"lfm2":              loadLFM2,
 	"lfm2_moe":          loadLFM2,
 	"llama":             loadLlama,
+	"mellum":            loadMellum,
 	"mimo":              loadQwen2,
 	"minicpm":           loadMiniCPM,
 	"minimax_m2":        loadMiniMaxM2,
@@ -80,6 +85,8 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"mistral":           loadMistral,
 	"mistral3":          loadMistral3,
 	"mixtral":           loadMixtral,
+	"muse_glimmer":      loadMuseGlimmer,
+	"muse_glimmer_text": loadMuseGlimmer,
 	"nemotron":          loadNemotron,
 	"nemotron_h":        loadNemotronH,
 	"olmo2":             loadOLMo2,
@@ -104,6 +111,7 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"qwen3_vl_text":     loadQwen3,
 	"seed_oss":          loadSeedOSS,
 	"smollm3":           loadSmolLM3,
+	"solar_open":        loadSolarOpen,
 	"stablelm":          loadStableLM,
 	"starcoder2":        loadStarCoder2,
 	"telechat3":         loadLlama,
@@ -113,9 +121,9 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 // Check returns a Problem if a model with this config is none that Load can load, as far as the
 // model_type and the architectures tell.
 func Check(c *checkpoint.Config) error {
-	if IsDFlash(c) {
+	if a := FindAttached(c); a != nil {
 		return problem.New(problem.UnknownArchitecture,
-			"This is a DFlash drafter, not a language model", "it drafts tokens for another model",
+			"This is "+a.Name+", not a language model", "it drafts tokens for another model",
 			"Name it as the draft model of the model that it was made for.")
 	}
 	decoder, encoder := registry[c.ModelType] != nil, encoders[c.ModelType] != nil

@@ -28,12 +28,17 @@ import (
 // Drafter is a Model that can draft tokens.
 type Drafter interface {
 	Model
-	// Draft runs the block that drafts over the tokens of b, which are one for each span, and adds
-	// them to memory. hidden [M, hidden] has the hidden state before each token. Draft returns the
-	// hidden states [M, hidden] after it, for Logits and for the next call. If Spec().Block is set,
-	// each span is a block, a token and then masks, and hidden is none.
+	// Draft runs the drafter over the tokens of b, which are one for each span, and adds them to
+	// memory. hidden [M, hidden] has the hidden state before each token. Draft returns its output
+	// for DraftLogits, and the hidden states [M, hidden] after the tokens for the next call. If
+	// Spec().Block is set, each span is a block, a token and then masks, and there are no hidden
+	// states. If Spec().InPlace is set, the position of a span is that before its first token.
 	Draft(c *ops.Context, b *batch.Batch, hidden kernels.Tensor,
-		memory []cache.Layer) kernels.Tensor
+		memory []cache.Layer) (out, next kernels.Tensor)
+	// DraftLogits returns the logits [len(rows), V] of some rows of out, which Draft has returned.
+	DraftLogits(c *ops.Context, out kernels.Tensor, rows []int32) kernels.Tensor
+	// FinishDraftLogits completes the last DraftLogits on the host, after the device has run it.
+	FinishDraftLogits(logits kernels.Tensor)
 }
 
 // mtp is a loaded block. Its memory is the last entry of Spec.Layers.
@@ -101,9 +106,12 @@ func (p *mtp) input(c *ops.Context, b *batch.Batch, tokens *kernels.Weight, befo
 
 // Draft implements Drafter.
 func (m *decoder) Draft(c *ops.Context, b *batch.Batch, hidden kernels.Tensor,
-	memory []cache.Layer) kernels.Tensor {
-	if m.dflash != nil {
-		return m.dflash.draft(c, b, memory[len(m.layers):])
+	memory []cache.Layer) (out, next kernels.Tensor) {
+	switch {
+	case m.dflash != nil:
+		return m.dflash.draft(c, b, memory[len(m.layers):]), kernels.Tensor{}
+	case m.assistant != nil:
+		return m.assistant.draft(c, b, m.scaledEmbed(c, b.Tokens), hidden, memory)
 	}
 	p := m.mtp
 	h := p.input(c, b, m.embedTokens, hidden, m.eps)
@@ -111,7 +119,23 @@ func (m *decoder) Draft(c *ops.Context, b *batch.Batch, hidden kernels.Tensor,
 	delta := p.layer.forward(c, b, h, x, kernels.Tensor{}, memory[len(m.layers)], m.eps)
 	if p.norm.IsNone() {
 		c.AddRMSNormTo(h, h, delta, p.norm, m.eps)
-		return h
+		return h, h
 	}
-	return c.AddRMSNorm(h, delta, p.norm, m.eps)
+	out = c.AddRMSNorm(h, delta, p.norm, m.eps)
+	return out, out
+}
+
+// DraftLogits implements Drafter. Only an assistant has a head of its own.
+func (m *decoder) DraftLogits(c *ops.Context, out kernels.Tensor, rows []int32) kernels.Tensor {
+	if m.assistant != nil {
+		return m.assistant.logits(c, out, rows)
+	}
+	return m.Logits(c, out, rows)
+}
+
+// FinishDraftLogits implements Drafter.
+func (m *decoder) FinishDraftLogits(logits kernels.Tensor) {
+	if m.assistant != nil {
+		m.assistant.finish(logits)
+	}
 }

@@ -129,6 +129,10 @@ func (c *nemotronHConfig) validate(w *checkpoint.Weights) error {
 	if err := validate(w.Config.ModelType, c.readPattern()); err != nil {
 		return err
 	}
+	if n := c.NumHiddenLayers; n != 0 && n != len(c.pattern) {
+		return validate(w.Config.ModelType, fmt.Errorf("num_hidden_layers is %d, but the pattern "+
+			"of layers has %d", n, len(c.pattern)))
+	}
 	c.NumHiddenLayers, c.RMSNormEps = len(c.pattern), c.LayerNormEpsilon
 	c.heads, c.headDim, c.groups = c.MambaNumHeads, c.MambaHeadDim, c.NGroups
 	c.state, c.taps, c.convBias = c.SSMStateSize, c.ConvKernel, c.UseConvBias

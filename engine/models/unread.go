@@ -19,6 +19,7 @@ var harmless = []string{
 	"rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached",
 	".k_scale", ".v_scale", ".q_scale", ".kv_scale",
 	".input_scale", ".output_scale", ".activation_scale", ".input_global_scale",
+	".input_scale_ub",
 }
 
 // embeddingModules are modules between the embedding and the first layer, which an architecture

@@ -31,7 +31,7 @@ const granite4Keys = `"layer_types": ["mamba", "attention"], "mamba_n_heads": 4,
 const (
 	latentKeys = `"kv_lora_rank": 32, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16,
 		"v_head_dim": 32, "n_routed_experts": 4, "num_experts_per_tok": 2,
-		"moe_intermediate_size": 32, "first_k_dense_replace": 0, `
+		"moe_intermediate_size": 32, "first_k_dense_replace": 0, "n_group": 1, "topk_group": 1, `
 	nemotronKeys = `"hybrid_override_pattern": "ME", "mamba_num_heads": 2, "mamba_head_dim": 32,
 		"ssm_state_size": 16, "n_groups": 1, "head_dim": 32, "n_routed_experts": 4,
 		"moe_intermediate_size": 32, `
@@ -118,6 +118,17 @@ func TestRefusals(t *testing.T) {
 			problem.ModelBroken},
 		{"deepseek_v3", latentKeys + `"scoring_func": "softmax"`, `scoring_func is "softmax"`,
 			problem.ModelBroken},
+		{"deepseek_v3", latentKeys + `"mlp_layer_types": ["dense", "moe"]`,
+			`mlp_layer_types[1] is "moe", expected dense or sparse`, problem.ModelBroken},
+		{"deepseek_v3", latentKeys + `"qk_rope_head_dim": 8192`,
+			"qk_rope_head_dim is 8192, expected at most 4096", problem.UnknownArchitecture},
+		{"deepseek_v3", latentKeys + `"rope_scaling": {"type": "yarn", "factor": 40,
+			"original_max_position_embeddings": 64, "mscale_all_dim": -1}`,
+			"mscale_all_dim is -1, expected a finite number of 0 or more", problem.ModelBroken},
+		{"llama", `"rope_theta": 1e39`, "rope_theta is 1e+39, expected a finite number",
+			problem.ModelBroken},
+		{"nemotron_h", nemotronKeys + `"num_hidden_layers": 3`,
+			"num_hidden_layers is 3, but the pattern of layers has 2", problem.ModelBroken},
 		{"deepseek_v3", latentKeys + `"n_group": 3`, "n_group of 3 does not divide", problem.ModelBroken},
 		{"nemotron_h", nemotronKeys + `"n_group": 2, "topk_group": 1, "num_experts_per_tok": 3`,
 			"topk_group is 1 of 2 groups of 2 experts", problem.ModelBroken},
@@ -258,14 +269,30 @@ func TestSameModel(t *testing.T) {
 	}
 }
 
-// TestDefaultScaling: GLM-4.7-Flash's configs may leave out the factor of the experts' weights,
-// which transformers and mlx-lm then take as 1.8.
-func TestDefaultScaling(t *testing.T) {
-	tiny, d := readTiny(t, "glm4_moe_lite"), cpuDevice(t, 2)
-	absent := tiny.with(t, `"routed_scaling_factor": null`).logits(t, d)
-	if !equalBits(absent, tiny.with(t, `"routed_scaling_factor": 1.8`).logits(t, d)) ||
-		equalBits(absent, tiny.logits(t, d)) {
-		t.Error("the logits are not those of a factor of 1.8")
+// TestAbsentKeys: configs may leave out keys whose default in transformers changes the answers.
+// mlx-lm has other defaults of some; see DECISIONS.md.
+func TestAbsentKeys(t *testing.T) {
+	d := cpuDevice(t, 2)
+	for _, c := range []struct{ model, absent, stated string }{
+		{"glm4_moe_lite", `"routed_scaling_factor": null`, `"routed_scaling_factor": 1.8`},
+		{"deepseek_v3", `"routed_scaling_factor": null`, `"routed_scaling_factor": 2.5`},
+		{"deepseek_v3", `"topk_group": null`, `"topk_group": 4`},
+	} {
+		tiny := readTiny(t, c.model)
+		absent := tiny.with(t, c.absent).logits(t, d)
+		if !equalBits(absent, tiny.with(t, c.stated).logits(t, d)) ||
+			equalBits(absent, tiny.logits(t, d)) {
+			t.Errorf("%s with %s: the logits are not those with %s", c.model, c.absent, c.stated)
+		}
+	}
+	for key, says := range map[string]string{
+		"n_group":               "n_group is 8 for 8 experts, expected two or more",
+		"first_k_dense_replace": "layers.1.mlp.gate_proj.weight is missing", // 3 of 2 layers
+	} {
+		err := readTiny(t, "deepseek_v3").without(t, key).open(t, kernels.NewDryRun())
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("deepseek_v3 without %s: got %v, expected %q", key, err, says)
+		}
 	}
 }
 

@@ -30,7 +30,8 @@ func (l *Linear) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 // normalize each head (Qwen3), and with those of all heads the whole projection (OLMo 3). They are
 // zero tensors if a model does not have them. If OutputGate is true, q_proj computes a query and a
 // gate of the same width for each head, and the output of the head is multiplied by the sigmoid of
-// the gate (Qwen3.5). Sinks has a logit per head that only the denominator of the softmax counts
+// the gate (Qwen3.5). GateProj, if it is not nil, computes that gate instead, for all heads (Muse
+// Glimmer). Sinks has a logit per head that only the denominator of the softmax counts
 // (gpt-oss), or is the zero tensor. QueryScale multiplies the queries of a position (Ministral 3).
 //
 // Without the weight of VProj the values are the keys before their norm and rotation, and without
@@ -38,9 +39,10 @@ func (l *Linear) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 // normalizes each head of the values, or is the zero tensor.
 type Attention struct {
 	QProj, KProj, VProj, OProj Linear
-	QNorm, KNorm               kernels.Tensor // [1, D], [1, H*D] and [1, KVH*D], or none
-	VNorm                      kernels.Tensor // [1, D], or none
-	Sinks                      kernels.Tensor // [1, H], or none
+	GateProj                   *kernels.Weight // [H*D, hidden], or nil
+	QNorm, KNorm               kernels.Tensor  // [1, D], [1, H*D] and [1, KVH*D], or none
+	VNorm                      kernels.Tensor  // [1, D], or none
+	Sinks                      kernels.Tensor  // [1, H], or none
 	Rope                       ops.Rope
 	QueryScale                 ops.PosScale
 	Heads, KVHeads, HeadDim    int
@@ -62,13 +64,16 @@ type Attention struct {
 func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	kv cache.Layer) kernels.Tensor {
 	m, h, d := x.Rows, l.Heads, l.HeadDim
-	q, k, v := l.project(c, x)
-	var gate kernels.Tensor
-	if l.OutputGate {
+	q, k, v, gate := l.project(c, x)
+	switch {
+	case l.OutputGate:
 		q = q.Reshape(m*h, 2*d)
 		gate = q.Columns(d, 2*d)
 		q = q.Columns(0, d)
-	} else {
+	case l.GateProj != nil:
+		gate = gate.Reshape(m*h, d)
+		fallthrough
+	default:
 		q = q.Reshape(m*h, d)
 	}
 	queryRope := l.Rope
@@ -81,7 +86,7 @@ func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 		k = l.normRope(c, b, k.Reshape(m*l.KVHeads, d), l.KNorm, l.Rope, l.KVHeads)
 	}
 	out := l.attend(c, b, q, k, v, kv)
-	if l.OutputGate {
+	if !gate.IsNone() {
 		out = c.SigmoidMul(out.Reshape(m*h, d), gate).Reshape(m, h*d)
 	}
 	return l.OProj.Forward(c, out)
@@ -97,22 +102,24 @@ func (l *Attention) Append(c *ops.Context, b *batch.Batch, x kernels.Tensor, kv 
 	c.Append(k, v, kv.KV, b.Spans)
 }
 
-// project returns q, which is [M, H*D] or with a gate [M, H*2D], and k and v, which are [M, KVH*D]
-// or, if the layer has none, zero tensors.
-func (l *Attention) project(c *ops.Context, x kernels.Tensor) (q, k, v kernels.Tensor) {
+// project returns q, which is [M, H*D] or with OutputGate [M, H*2D], k and v, which are [M, KVH*D]
+// or, if the layer has none, zero tensors, and the output of GateProj.
+func (l *Attention) project(c *ops.Context, x kernels.Tensor) (q, k, v, gate kernels.Tensor) {
 	switch {
 	case l.KProj.Weight == nil:
 		q = c.Linear(x, l.QProj.Weight)
 	case l.VProj.Weight == nil:
 		q, k = c.Linear2(x, l.QProj.Weight, l.KProj.Weight)
 		v = k
+	case l.GateProj != nil:
+		q, k, v, gate = c.Linear4(x, l.QProj.Weight, l.KProj.Weight, l.VProj.Weight, l.GateProj)
 	default:
 		q, k, v = c.Linear3(x, l.QProj.Weight, l.KProj.Weight, l.VProj.Weight)
 	}
 	c.AddBias(q, l.QProj.Bias)
 	c.AddBias(k, l.KProj.Bias)
 	c.AddBias(v, l.VProj.Bias)
-	return q, k, v
+	return q, k, v, gate
 }
 
 // normRope normalizes and rotates the heads of x [M*heads, D], and returns [M, heads*D].

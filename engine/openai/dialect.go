@@ -49,7 +49,6 @@ func parseChatCall(body []byte) (*server.Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	predicted := q.Prediction != ""
 	return &server.Call{
 		ID:      generate.NewID("chatcmpl-"),
 		Request: *r,
@@ -58,7 +57,7 @@ func parseChatCall(body []byte) (*server.Call, error) {
 		Renderer: func(h generate.Head) server.Renderer {
 			return &chatRenderer{head: newHead(h), includeUsage: q.IncludeUsage,
 				includeDrafts: q.IncludeDrafts, hideReasoning: q.HideReasoning,
-				predicted: predicted}
+				predicted: q.Predicted}
 		},
 	}, nil
 }

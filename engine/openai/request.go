@@ -26,6 +26,8 @@ type Params struct {
 	// chat says whether its text was an accepted draft.
 	IncludeDrafts bool
 	N             int // answers for each prompt, at least 1
+	// Predicted says that there is a prediction, even one without text.
+	Predicted bool
 }
 
 // ChatRequest is a POST to /v1/chat/completions.
@@ -296,6 +298,7 @@ func (p *Params) readPrediction(raw json.RawMessage) error {
 	if w.Type != "content" {
 		return badParam("prediction.type", `expected "content", got %.80q`, w.Type)
 	}
+	p.Predicted = true
 	var parts []struct{ Text string }
 	switch {
 	case isNull(w.Content):

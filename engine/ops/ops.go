@@ -120,6 +120,7 @@ func (c *Context) f32(rows, cols int) kernels.Tensor { return c.Temp(kernels.F32
 type operators struct {
 	lookup     embedding.Lookup
 	rows       embedding.Rows
+	columns    embedding.Columns
 	rmsNorm    norm.RMSNorm
 	layerNorm  norm.LayerNorm
 	gatedNorm  norm.GatedRMSNorm
@@ -344,115 +345,6 @@ func (c *Context) SigmoidMul(x, gate kernels.Tensor) kernels.Tensor {
 	return out
 }
 
-// Logits returns x[indices] wᵀ. It uses the decode kernels, even for prompt rows.
-func (c *Context) Logits(x kernels.Tensor, indices []int32, w *kernels.Weight) kernels.Tensor {
-	return c.Project(c.Rows(x, indices), w)
-}
-
-// Project returns x wᵀ for rows that are not tokens of the batch. It uses the decode kernels.
-func (c *Context) Project(x kernels.Tensor, w *kernels.Weight) kernels.Tensor {
-	var out [1]kernels.Tensor
-	c.linear(x, nil, []*kernels.Weight{w}, out[:])
-	return out[0]
-}
-
-// Linear returns x wᵀ. In this method and those below, x has a row for each token of the batch.
-func (c *Context) Linear(x kernels.Tensor, w *kernels.Weight) kernels.Tensor {
-	var out [1]kernels.Tensor
-	c.linear(x, c.prefill, []*kernels.Weight{w}, out[:])
-	return out[0]
-}
-
-// Linear2 returns x w1ᵀ and x w2ᵀ, computed in one pass over x.
-func (c *Context) Linear2(x kernels.Tensor, w1, w2 *kernels.Weight) (_, _ kernels.Tensor) {
-	var out [2]kernels.Tensor
-	c.linear(x, c.prefill, []*kernels.Weight{w1, w2}, out[:])
-	return out[0], out[1]
-}
-
-// Linear3 returns the products of x with three weights, like Linear2.
-func (c *Context) Linear3(x kernels.Tensor, w1, w2, w3 *kernels.Weight) (_, _, _ kernels.Tensor) {
-	var out [3]kernels.Tensor
-	c.linear(x, c.prefill, []*kernels.Weight{w1, w2, w3}, out[:])
-	return out[0], out[1], out[2]
-}
-
-// Linear4 returns the products of x with four weights, like Linear2.
-func (c *Context) Linear4(x kernels.Tensor,
-	w1, w2, w3, w4 *kernels.Weight) (_, _, _, _ kernels.Tensor) {
-	var out [4]kernels.Tensor
-	c.linear(x, c.prefill, []*kernels.Weight{w1, w2, w3, w4}, out[:])
-	return out[0], out[1], out[2], out[3]
-}
-
-func (c *Context) linear(x kernels.Tensor, prefill matmul.Prefill, weights []*kernels.Weight,
-	out []kernels.Tensor) {
-	op := &c.ops.linear
-	for i, w := range weights {
-		out[i] = c.f32(x.Rows, w.N)
-		op.parts[i] = matmul.Part{W: w, Out: out[i]}
-	}
-	op.Linear = matmul.Linear{X: x, Parts: op.parts[:len(weights)], Prefill: prefill,
-		Split: c.Split}
-	c.Device.Run(&op.Linear)
-}
-
-// Experts returns x w[id]ᵀ [M*k, N] for each of the k experts of every row. ids is I32 [M, k]. x
-// has a row for each token (M rows) or for each pair of token and expert (M*k rows).
-func (c *Context) Experts(x, ids kernels.Tensor, w *kernels.Weight) kernels.Tensor {
-	var out [1]kernels.Tensor
-	c.experts(x, ids, []*kernels.Weight{w}, out[:])
-	return out[0]
-}
-
-// Experts2 returns the products of x with the experts of two weights, computed in one pass over x.
-func (c *Context) Experts2(x, ids kernels.Tensor, w1, w2 *kernels.Weight) (_, _ kernels.Tensor) {
-	var out [2]kernels.Tensor
-	c.experts(x, ids, []*kernels.Weight{w1, w2}, out[:])
-	return out[0], out[1]
-}
-
-// HeadsTo writes the product of each head of x [M*heads, K] with its own matrix of w, a stack of
-// heads matrices [N, K], to out [M*heads, N]. Both may be views. ids is I32 [1, heads]: 0, 1, 2
-// and so on.
-func (c *Context) HeadsTo(out, x, ids kernels.Tensor, w *kernels.Weight) {
-	op := &c.ops.experts
-	op.parts[0] = matmul.Part{W: w, Out: out}
-	op.Experts = matmul.Experts{X: x, IDs: ids.Repeat(x.Rows / w.Experts), Parts: op.parts[:1],
-		Prefill: c.prefill}
-	c.Device.Run(&op.Experts)
-}
-
-func (c *Context) experts(x, ids kernels.Tensor, weights []*kernels.Weight, out []kernels.Tensor) {
-	op := &c.ops.experts
-	for i, w := range weights {
-		out[i] = c.f32(ids.Rows*ids.Cols, w.N)
-		op.parts[i] = matmul.Part{W: w, Out: out[i]}
-	}
-	op.Experts = matmul.Experts{X: x, IDs: ids, Parts: op.parts[:len(weights)],
-		Prefill: c.prefill}
-	c.Device.Run(&op.Experts)
-}
-
-// GateUp returns silu(x gateᵀ) * (x upᵀ), the first half of an MLP.
-func (c *Context) GateUp(x kernels.Tensor, gate, up *kernels.Weight) kernels.Tensor {
-	return c.gateUp(x, kernels.Tensor{}, x.Rows, gate, up)
-}
-
-// ExpertsGateUp computes GateUp for each of the k experts of every row, like Experts.
-func (c *Context) ExpertsGateUp(x, ids kernels.Tensor, gate, up *kernels.Weight) kernels.Tensor {
-	return c.gateUp(x, ids, ids.Rows*ids.Cols, gate, up)
-}
-
-func (c *Context) gateUp(x, ids kernels.Tensor, rows int, gate, up *kernels.Weight) kernels.Tensor {
-	out := c.f32(rows, gate.N)
-	mark := c.Mark()
-	run(c, &c.ops.gateUp, matmul.GateUp{X: x, IDs: ids, Gate: gate, Up: up, Out: out,
-		Temp: c.f32(rows, gate.N), Prefill: c.prefill, Split: c.Split})
-	c.Release(mark)
-	return out
-}
-
 // MaxExpertGroups is the largest Groups of a Routing.
 const MaxExpertGroups = moe.MaxGroups
 
@@ -461,7 +353,7 @@ const MaxExpertGroups = moe.MaxGroups
 type Routing struct {
 	TopK      int
 	Sigmoid   bool           // the weights are sigmoids
-	Bias      kernels.Tensor // [1, E], added to sigmoids for the choice alone, or none
+	Bias      kernels.Tensor // [1, E], added to the weights for the choice alone, or none
 	Groups    int            // of experts, of which only the best TopGroups count; 0: none
 	TopGroups int
 	Normalize bool // the weights of a row are divided by their sum plus Epsilon

@@ -38,12 +38,12 @@ func (p *Plan) layers(pages, startPages, slots int) []cache.Layer {
 	return cache.New(kernels.NewDryRun(), p.Spec.Layers, o)
 }
 
-// pagesWithin returns the number of pages after the start pages that the buffers of every layer
+// pagesWithin returns the number of pages after so many start pages that the buffers of every layer
 // hold.
-func (p *Plan) pagesWithin() int {
+func (p *Plan) pagesWithin(start int) int {
 	pages := noLimit
 	if p.LongestBuffer > 0 {
-		for _, l := range p.layers(p.Pages.Start, p.Pages.Start, 1) {
+		for _, l := range p.layers(start, start, 1) {
 			if l.KV != nil && l.Ring == nil {
 				pages = min(pages, max(0, l.PagesWithin(p.LongestBuffer)))
 			}
@@ -120,5 +120,6 @@ func tooLong(longest int, what string) *problem.Problem {
 
 // contextWithin returns the longest context that the buffers hold, a multiple of 1024.
 func (p *Plan) contextWithin() int {
-	return (p.Description.KVStartTokens + p.pagesWithin()*cache.PageTokens) / 1024 * 1024
+	tokens := p.Description.KVStartTokens + p.pagesWithin(p.Pages.Start)*cache.PageTokens
+	return tokens / 1024 * 1024
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"headroom/engine/cache"
@@ -155,16 +156,20 @@ func shapes(config []byte) (spec models.Spec, architecture string, err error) {
 
 // as4bit returns a config.json with its quantization set to 4 bits in groups of 32.
 func as4bit(config []byte) ([]byte, error) {
-	broken := func(err error, what string) error {
+	broken := func(err error) error {
+		what := "config.json is not valid JSON"
+		if errors.As(err, new(*modelfile.KindError)) {
+			what = "config.json does not describe a model"
+		}
 		return problem.Wrap(problem.ModelBroken, err, what, "")
 	}
 	keys, text := map[string]json.RawMessage{}, map[string]json.RawMessage{}
-	if err := json.Unmarshal(modelfile.Standard(config), &keys); err != nil {
-		return nil, broken(err, "config.json is not valid JSON")
+	if err := modelfile.Decode("", modelfile.Standard(config), &keys); err != nil {
+		return nil, broken(err)
 	}
 	if keys["text_config"] != nil {
-		if err := json.Unmarshal(keys["text_config"], &text); err != nil {
-			return nil, broken(err, "text_config in config.json is not an object")
+		if err := modelfile.Decode("text_config", keys["text_config"], &text); err != nil {
+			return nil, broken(err)
 		}
 	}
 	for _, name := range []string{"quantization", "quantization_config"} {
@@ -175,12 +180,12 @@ func as4bit(config []byte) ([]byte, error) {
 	var err error
 	if len(text) > 0 {
 		if keys["text_config"], err = json.Marshal(text); err != nil {
-			return nil, broken(err, "text_config in config.json is not valid")
+			return nil, broken(err)
 		}
 	}
 	replaced, err := json.Marshal(keys)
 	if err != nil {
-		return nil, broken(err, "config.json is not valid")
+		return nil, broken(err)
 	}
 	return replaced, nil
 }

@@ -4,15 +4,16 @@ package plan
 // its own, for its weights and its activations. The plan of the large model chooses how many pages
 // and slots it has, and counts its memory.
 //
-// The folder of a draft model may also have no model, but a DFlash drafter or a block that drafts
-// (engine/models). Neither has a plan: the layers of the one are some of the large model's, and the
-// other is loaded as if it were the model's own.
+// The folder of a draft model may also have no model, but a drafter that becomes a part of the
+// large model (models.Attached), or a block that drafts. Neither has a plan: the one adds its
+// memory to the large model's, and the other is loaded as if it were the model's own.
 
 import (
 	"errors"
 	"fmt"
 	"strings"
 
+	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
 	"headroom/engine/draft"
 	"headroom/engine/models"
@@ -34,9 +35,9 @@ type DraftModel struct {
 	Way string
 }
 
-// planDraftModel sets Draft to the plan of the draft model, or Block if it is a block. Errors are
-// Problems.
-func (p *Plan) planDraftModel() error {
+// planDraftModel sets Draft to the plan of the draft model of the large one, or Block if it is a
+// block. Errors are Problems.
+func (p *Plan) planDraftModel(large checkpoint.Source) error {
 	if p.DraftModel == nil || p.DraftTokens == 0 {
 		return nil
 	}
@@ -48,16 +49,22 @@ func (p *Plan) planDraftModel() error {
 		return RefuseDraftModel(fmt.Sprintf("there is no model %s here, expected a model's name "+
 			"or its folder", src))
 	} else if c, _ := src.Config(); c != nil && models.IsBlock(c) {
-		return p.planBlock(c)
+		return p.planBlock(large, c)
+	} else if kind := findAttached(c); kind != nil &&
+		!(kind.Blocks && p.DraftModel.Way == draft.WayMTP) {
+		return p.planAttached(large, c, kind)
 	} else if p.DraftModel.Way == draft.WayMTP {
+		err := RefuseDraftModel("it has no block that drafts, which the way to decode ahead, " +
+			"mtp, expects")
 		if p.DraftModel.Required {
-			return RefuseDraftModel("it has no block that drafts, which the way to decode ahead, " +
-				"mtp, expects")
+			return err
 		}
+		p.DraftModelError = err // the model may have a block of its own
 		return nil
 	}
-	if dflash, err := p.findDFlash(); dflash || err != nil {
-		return err
+	if p.DraftModel.Way == draft.WayDFlash {
+		return RefuseDraftModel("it is a model, expected a DFlash drafter, since the way to " +
+			"decode ahead is dflash")
 	}
 	format := p.KVFormat
 	format.StartTokens = 0 // it has no start pages
@@ -65,7 +72,7 @@ func (p *Plan) planDraftModel() error {
 		MaxSequences: p.MaxSequences, ChunkTokens: draftPieceTokens, NoPrefixCache: true,
 		AvailableBytes: p.AvailableBytes, LongestBuffer: p.LongestBuffer})
 	if err != nil {
-		return refusal(err)
+		return Refusal(err)
 	}
 	if d.Spec.Vectors != nil {
 		return RefuseDraftModel("it generates no text, expected a language model")
@@ -74,45 +81,63 @@ func (p *Plan) planDraftModel() error {
 	return nil
 }
 
-// findDFlash sets DFlash if the draft model is a DFlash drafter, and reports whether it is.
-func (p *Plan) findDFlash() (found bool, err error) {
-	config, err := p.DraftModel.Source.Config()
-	found = config != nil && models.IsDFlash(config)
-	switch way := p.DraftModel.Way; {
-	case found && way == draft.WayDraft:
-		return found, RefuseDraftModel("it is a DFlash drafter, expected a model, since the way " +
-			"to decode ahead is draft")
-	case !found && way == draft.WayDFlash:
-		return found, RefuseDraftModel("it is a model, expected a DFlash drafter, since the way " +
-			"to decode ahead is dflash")
-	case found && err != nil: // its quantization
-		return found, refusal(err)
-	case found && p.MaxKVTokens > 0:
-		return found, RefuseDraftModel(fmt.Sprintf("it is a DFlash drafter, and the KV cache is "+
-			"limited to %d tokens", p.MaxKVTokens))
-	case found:
-		p.DFlash = config
-	}
-	return found, nil
-}
-
-// openDFlash opens the weights of the DFlash drafter; if there is none, it returns empty ones.
-func (p *Plan) openDFlash(d kernels.Device) (*checkpoint.Weights, error) {
-	if p.DFlash == nil {
-		return &checkpoint.Weights{}, nil
-	}
-	return checkpoint.Open(p.DraftModel.Source, p.DFlash, d)
-}
-
-// addDFlash adds the DFlash drafter, if there is one, to the large model. Errors are Problems.
-func (p *Plan) addDFlash(m models.Model, drafter *checkpoint.Weights) error {
-	if p.DFlash == nil {
+// findAttached returns the kind of a drafter with such a config; nil: it is none, or has none.
+func findAttached(c *checkpoint.Config) *models.Attached {
+	if c == nil {
 		return nil
 	}
-	if err := models.AddDFlash(m, drafter); err != nil {
-		return refusal(err)
+	return models.FindAttached(c)
+}
+
+// planAttached sets Attached to the config of the draft model, which is a drafter of this kind.
+// Errors are Problems.
+func (p *Plan) planAttached(large checkpoint.Source, config *checkpoint.Config,
+	kind *models.Attached) error {
+	own := draft.WayMTP
+	if kind.Blocks {
+		own = draft.WayDFlash
 	}
-	if m.Spec().Block.Windows && p.KV.StartTokens > 0 {
+	switch way := p.DraftModel.Way; way {
+	case own:
+	case draft.WayDraft, draft.WayDFlash, draft.WayMTP:
+		return RefuseDraftModel(fmt.Sprintf("it is %s, whose way to decode ahead is %s: use that "+
+			"or auto, not %s", kind.Name, own, way))
+	}
+	if err := kind.Check(p.Config, config); err != nil {
+		return Misfit(p.DraftModel.Source, large, err)
+	}
+	if _, err := p.DraftModel.Source.Config(); err != nil { // its quantization
+		return Refusal(err)
+	}
+	if p.MaxKVTokens > 0 {
+		return RefuseDraftModel(fmt.Sprintf("it is %s, and the KV cache is limited to %d tokens",
+			kind.Name, p.MaxKVTokens))
+	}
+	p.Attached = config
+	return nil
+}
+
+// OpenAttached opens the weights of the attached drafter; if there is none, it returns empty ones.
+func (p *Plan) OpenAttached(d kernels.Device) (*checkpoint.Weights, error) {
+	if p.Attached == nil {
+		return &checkpoint.Weights{}, nil
+	}
+	return checkpoint.Open(p.DraftModel.Source, p.Attached, d)
+}
+
+// addAttached adds the attached drafter, if there is one, to the large model. Errors are Problems.
+func (p *Plan) addAttached(large checkpoint.Source, m models.Model,
+	drafter *checkpoint.Weights) error {
+	if p.Attached == nil {
+		return nil
+	}
+	if err := models.FindAttached(p.Attached).Add(m, drafter); err != nil {
+		if errors.As(err, new(*problem.Problem)) {
+			return Refusal(err)
+		}
+		return Misfit(p.DraftModel.Source, large, err)
+	}
+	if b := m.Spec().Block; b != nil && b.Windows && p.KV.StartTokens > 0 {
 		return RefuseDraftModel("some of its layers have a window, so that no first tokens of " +
 			"the KV cache can stay in float16")
 	}
@@ -120,9 +145,9 @@ func (p *Plan) addDFlash(m models.Model, drafter *checkpoint.Weights) error {
 }
 
 // planBlock sets Block to the folder of the draft model, whose config is c. Errors are Problems.
-func (p *Plan) planBlock(c *checkpoint.Config) error {
+func (p *Plan) planBlock(large checkpoint.Source, c *checkpoint.Config) error {
 	if err := models.CheckBlock(p.Config, c); err != nil {
-		return RefuseDraftModel(err.Error())
+		return Misfit(p.DraftModel.Source, large, err)
 	}
 	switch {
 	case p.DraftModel.Way == draft.WayDraft || p.DraftModel.Way == draft.WayDFlash:
@@ -141,24 +166,30 @@ func (p *Plan) attachBlock(w *checkpoint.Weights) error {
 		return nil
 	}
 	if err := w.AttachBlock(*p.Block); err != nil {
-		return refusal(err)
+		return Refusal(err)
 	}
 	return nil
 }
 
-// refusal returns the Problem of a draft model that cannot be used because of err. It has one
+// Refusal returns the Problem of a draft model that cannot be used because of err. It has one
 // remedy: that of RefuseDraftModel.
-func refusal(err error) *problem.Problem {
+func Refusal(err error) *problem.Problem {
+	if p := new(problem.Problem); errors.As(err, &p) && p.Message == draftModelRefused {
+		return p
+	}
+	return RefuseDraftModel(reason(err))
+}
+
+// reason returns the text of err without the remedy, if it is a Problem.
+func reason(err error) string {
 	p := new(problem.Problem)
 	switch {
 	case !errors.As(err, &p):
-		return RefuseDraftModel(err.Error())
-	case p.Message == draftModelRefused:
-		return p
+		return err.Error()
 	case p.Why == "":
-		return RefuseDraftModel(p.Message)
+		return p.Message
 	}
-	return RefuseDraftModel(p.Message + ": " + p.Why)
+	return p.Message + ": " + p.Why
 }
 
 const draftModelRefused = "The draft model cannot be used"
@@ -167,6 +198,12 @@ const draftModelRefused = "The draft model cannot be used"
 func RefuseDraftModel(why string) *problem.Problem {
 	return problem.New(problem.BadRequest, draftModelRefused, why,
 		"Choose a smaller model of the same family, a drafter of this model, or none.")
+}
+
+// Misfit returns the Problem of a drafter that is not made for a model. err says why.
+func Misfit(drafter, model checkpoint.Source, err error) *problem.Problem {
+	return RefuseDraftModel(fmt.Sprintf("%s does not fit %s: %s", drafter, model,
+		reason(err)))
 }
 
 // reserveDraftModel gives the draft model its slots, and counts its memory but for pages. The large
@@ -187,18 +224,12 @@ func (p *Plan) reserveDraftModel() {
 	need.WeightsBytes += own.WeightsBytes
 	need.ScratchBytes += own.ScratchBytes
 	need.StateBytes += int64(d.Runner.Slots) * d.Description.StateBytesPerSeq
-}
-
-// draftPageBytes returns the memory of a page of the draft model; 0: there is none.
-func (p *Plan) draftPageBytes() int64 {
-	if p.Draft == nil {
-		return 0
-	}
-	return p.Draft.PageSizes.Rest
+	p.Description.DraftKVBytesPerToken = d.PageSizes.Rest / cache.PageTokens
+	p.Description.DraftContextTokens = d.Spec.ContextTokens
 }
 
 // sizeDraftPages chooses the number of pages of the draft model: for two sequences, as far as the
-// large model has as many.
+// large model has as many. NeedAt counts those of one.
 func (p *Plan) sizeDraftPages() {
 	d := p.Draft
 	if d == nil {
@@ -207,11 +238,23 @@ func (p *Plan) sizeDraftPages() {
 	d.ContextTokens = min(p.ContextTokens, d.Spec.ContextTokens)
 	pages := pagesFor(d.ContextTokens) * min(p.MaxSequences, 2)
 	d.Pages.Start = 0
-	d.Pages.Rest = min(pages, p.Pages.Total(), d.pagesWithin())
+	d.Pages.Rest = min(pages, p.Pages.Total(), d.pagesWithin(0))
 	d.Runner.Pages, d.Runner.StartPages = d.Pages.Rest, 0
 	p.draftCacheBytes = int64(d.Runner.Slots)*d.Description.StateBytesPerSeq +
-		int64(d.Pages.Rest)*d.PageSizes.Rest
-	p.Description.Need.StateBytes += int64(d.Pages.Rest) * d.PageSizes.Rest
+		p.Description.draftBytes(p.ContextTokens)
+}
+
+// DraftCacheBytes returns the part of Need.StateBytes that is for the caches of a draft model; 0:
+// there is none.
+func (p *Plan) DraftCacheBytes() int64 { return p.draftCacheBytes }
+
+// draftGrowthBytes returns the memory of the pages of the draft model that are not needed.
+func (p *Plan) draftGrowthBytes() int64 {
+	if p.Draft == nil {
+		return 0
+	}
+	return max(0, int64(p.Draft.Pages.Rest)*p.Draft.PageSizes.Rest-
+		p.Description.draftBytes(p.ContextTokens))
 }
 
 // withoutDraftModel plans the model without its draft model, because of err. If that fails too, the
@@ -247,8 +290,8 @@ func Named(err error, src checkpoint.Source) *problem.Problem {
 func (p *Plan) WithoutDrafter(src checkpoint.Source, o Options, err error) (
 	plain Options, blame error, required, ok bool) {
 	switch {
-	case p.Draft != nil || p.DFlash != nil || p.Block != nil:
-		blame, required = Named(refusal(err), o.DraftModel.Source), o.DraftModel.Required
+	case p.Draft != nil || p.Attached != nil || p.Block != nil:
+		blame, required = Named(Refusal(err), o.DraftModel.Source), o.DraftModel.Required
 		o.DraftModel = nil
 	case p.Spec.Drafts:
 		blame = Named(err, src)

@@ -7,6 +7,7 @@ import (
 	"github.com/shirou/gopsutil/v3/mem"
 
 	"headroom/engine/cache"
+	"headroom/engine/prefix"
 )
 
 // kvLimit returns MaxKVTokens, or 0 if no sequence can be longer than that.
@@ -21,44 +22,25 @@ func (p *Plan) kvLimit() int {
 	return p.MaxKVTokens
 }
 
-// sizeKV chooses the context and the number of KV pages.
-//
-// A requested context is not changed, even if it does not fit. Otherwise the context is the longest
-// one that the model supports and whose pages fit into half of the memory that weights, states and
-// scratch do not need. Start pages are in the same half.
+// sizeKV chooses the context and the number of KV pages; see Description.ContextWithin.
 //
 // If memory allows, there are pages for two sequences of that length. It is rare that more streams
 // become that long at once. If they do, some are preempted. With SnapKV, each of them also has
-// pages for the selected positions.
+// pages for the selected positions. Only the pages of one sequence are needed; the others are a
+// part of GrowthBytes.
 func (p *Plan) sizeKV() {
-	context := p.ContextTokens
-	if context <= 0 || context > p.Spec.ContextTokens {
-		context = p.Spec.ContextTokens
+	d := &p.Description
+	var within func(start int) int
+	if p.LongestBuffer > 0 {
+		within = p.pagesWithin
 	}
-	half := max(0, p.available()-p.Description.Need.TotalBytes()) / 2
-	start := min(p.Description.KVStartTokens, context)
-	if start > 0 && p.requestedTokens <= 0 { // even the start may not fit
-		if room := int(half/p.PageSizes.Start) * cache.PageTokens; room < start {
-			context = min(context, max(room, minContextTokens))
-			start = min(start, context)
-		}
-	}
-	p.sizeStarts(start, half)
-	affordable := 1 << 40 // tokens after the start
-	if perPage := p.PageSizes.Rest + p.draftPageBytes(); perPage > 0 {
-		free := max(half-p.Pages.Bytes(p.PageSizes), 0)
-		affordable = int(free/perPage) * cache.PageTokens
-	}
-	affordable = min(affordable, p.pagesWithin()*cache.PageTokens)
-	if p.requestedTokens <= 0 {
-		p.checkSelection(min(context, start+affordable))
-		context = min(context,
-			max(start+affordable-p.SelectTokens, min(minContextTokens, context)))
-	}
-	p.ContextTokens = context
-	p.checkSelection(context)
-	selected := pagesFor(p.SelectTokens) * cache.PageTokens
-	rest := max(0, context-start) + selected
+	context := d.contextWithin(p.available(), within)
+	half, start := d.halfOf(p.available()), min(d.KVStartTokens, context)
+	p.Pages.Start = d.startPages(start, half)
+	affordable := min(d.affordable(half, p.Pages.Start),
+		p.pagesWithin(p.Pages.Start)*cache.PageTokens)
+	p.ContextTokens, p.SelectTokens = context, d.selected(context)
+	rest := max(0, context-start) + pagesFor(p.SelectTokens)*cache.PageTokens
 	tokens := max(rest, min(rest*min(p.MaxSequences, 2), affordable))
 	if p.Spec.Vectors != nil {
 		tokens = max(rest, min(p.vectorPageTokens(rest), affordable))
@@ -69,29 +51,32 @@ func (p *Plan) sizeKV() {
 	p.Pages.Rest = pagesFor(tokens)
 }
 
-// checkSelection sets SelectTokens to 0 if no prompt in that context can have a selection, or no
-// layer attends to all positions, so that no memory is kept for it.
-func (p *Plan) checkSelection(context int) {
-	if context < p.SelectFrom || context <= p.SelectTokens || p.PageSizes.Rest == 0 {
-		p.SelectTokens = 0
-	}
-}
-
-// sizeStarts chooses the number of start pages. There are enough for all running sequences and for
-// as many cached ones, if that takes no more than a quarter of bytes and half of a buffer. There
-// are always enough for one sequence. tokens is the length of the start.
-func (p *Plan) sizeStarts(tokens int, bytes int64) {
+// mostStarts returns for how many sequences there are start pages at most.
+func (p *Plan) mostStarts() int {
+	tokens := p.KV.Start(p.Spec.Layers)
 	if tokens == 0 {
-		return
+		return 0
 	}
-	perSequence := pagesFor(tokens)
 	sequences := 2 * p.MaxSequences
 	if p.NoPrefixCache {
 		sequences = p.MaxSequences
 	}
-	affordable := bytes / 4 / (int64(perSequence) * p.PageSizes.Start)
-	sequences = min(sequences, p.startPagesWithin()/perSequence)
-	p.Pages.Start = perSequence * int(max(1, min(int64(sequences), affordable)))
+	return min(sequences, p.startPagesWithin()/pagesFor(tokens))
+}
+
+// Guaranteed returns the pages of one conversation of the whole context, which Need covers.
+func (p *Plan) Guaranteed() prefix.Amount {
+	start := min(p.Description.KVStartTokens, p.ContextTokens)
+	return prefix.Amount{Start: pagesFor(start),
+		Rest: pagesFor(p.ContextTokens-start) + pagesFor(p.SelectTokens)}
+}
+
+// GuaranteedStates returns how many of the KeptStates Need covers.
+func (p *Plan) GuaranteedStates() int {
+	if p.requestedStates > 0 {
+		return p.KeptStates
+	}
+	return min(p.KeptStates, guaranteedStates)
 }
 
 // chooseKeptStates chooses KeptStates, the number of slots in addition to those of running
@@ -104,7 +89,7 @@ func (p *Plan) chooseKeptStates(slotBytes int64) {
 		// At most 32 states in a sixteenth of the memory, or at most 256 in a 256th of it.
 		memory := p.available()
 		small := min(memory/256/slotBytes, 256)
-		p.KeptStates = int(max(4, min(memory/16/slotBytes, 32), small))
+		p.KeptStates = int(max(guaranteedStates, min(memory/16/slotBytes, 32), small))
 		p.KeptStates = max(0, min(p.KeptStates, p.slotsWithin()-p.MaxSequences))
 	}
 }

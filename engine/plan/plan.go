@@ -6,6 +6,7 @@
 // formula for its memory, and the figures cannot drift from the code.
 //
 //	plan.go       Plan: the model's shapes, its needed memory, and whether that fits
+//	need.go       the figures: what a model needs, and the longest context that fits
 //	kv.go         chooses how many KV pages and kept states there are
 //	draftmodel.go the memory of a model or a drafter that drafts for this one
 //	vectors.go    what differs for a model that computes vectors
@@ -69,25 +70,6 @@ func (o *Options) setDefaults() {
 // Check returns a Problem if an option is valid for no model.
 func (o Options) Check() error { return (&Plan{Options: o}).parseFormats() }
 
-// Need is the memory that a model needs, by purpose. It is known before the model is loaded.
-//
-// The figures include a draft model: its weights in WeightsBytes, its activations in ScratchBytes,
-// and its pages, states and rings in StateBytes.
-type Need struct {
-	// WeightsBytes counts the tensors in the mapped files that kernels read, and the copies of all
-	// others. The system can drop the pages of a tensor that has been copied, because a GPU gets
-	// only those of the tensors that it reads.
-	WeightsBytes int64
-	KVBytes      int64 // KV pages
-	StateBytes   int64 // recurrent states and rings, of running sequences and of cached prefixes
-	ScratchBytes int64 // activations of the largest pass
-}
-
-// TotalBytes returns the sum of all fields.
-func (n Need) TotalBytes() int64 {
-	return n.WeightsBytes + n.KVBytes + n.StateBytes + n.ScratchBytes
-}
-
 // Description describes a model. It is made from the headers of the model's files alone.
 type Description struct {
 	Architecture    string // model_type in config.json
@@ -103,19 +85,27 @@ type Description struct {
 	// StateBytesPerSeq is the memory of a sequence in addition to its pages: its recurrent state,
 	// and the rings of layers with a window.
 	StateBytesPerSeq int64
-	Need             Need // with the requested options
-	PlannedTokens    int  // the context that was requested, or else the longest that fits
-	HasChatTemplate  bool
-	Task             modelfile.Task // what the model is for; "": to generate text
-	Dimensions       int            // of the vectors that the model computes; 0: it computes none
-	Normalized       bool           // these vectors have length 1
-	Drafts           bool           // a block that drafts is loaded with it (MTP)
-}
+	// DraftKVBytesPerToken is that of a draft model, in addition; 0: there is none.
+	DraftKVBytesPerToken int64
+	Need                 Need // with the requested options, at PlannedTokens; see need.go
+	PlannedTokens        int  // the context that was requested, or else the longest that fits
+	RequestedTokens      int  // the context that was requested; 0: none
+	HasChatTemplate      bool
+	Task                 modelfile.Task // what the model is for; "": to generate text
+	Dimensions           int            // of the vectors that it computes; 0: it computes none
+	Normalized           bool           // these vectors have length 1
+	Drafts               bool           // a block that drafts is loaded with it (MTP)
+	// DraftModelUnused is why the requested draft model cannot draft; "": nothing is known to be
+	// wrong. Only opening the model compares the vocabularies.
+	DraftModelUnused string
+	// Plain describes the model without what drafts for it, which loading leaves out if it does not
+	// fit; nil: nothing drafts for it. Only Describe sets it.
+	Plain *Description
 
-// KVBytes returns the memory of a sequence of the given length in the layers that keep every token.
-func (d *Description) KVBytes(tokens int) int64 {
-	first := min(tokens, d.KVStartTokens)
-	return int64(first)*d.KVStartBytesPerToken + int64(tokens-first)*d.KVBytesPerToken
+	// What the figures depend on besides (need.go): the number of sequences that there are start
+	// pages for at most, Options.SelectTokens and SelectFrom, and the longest context of the draft
+	// model.
+	MostStarts, SelectTokens, SelectFrom, DraftContextTokens int
 }
 
 // Plan holds a model's shapes and the memory that they need.
@@ -136,17 +126,18 @@ type Plan struct {
 	DraftSlots  int      // slots for the states before drafts
 	// DrafterError is why the model's block that drafts cannot be used; nil: nothing is wrong.
 	DrafterError error
-	// Draft is the plan of the draft model; nil: there is none. DFlash is the config.json of a
-	// DFlash drafter, which is a part of this plan; nil: there is none. DraftModelError is why a
-	// draft model that is not required cannot be used.
+	// Draft is the plan of the draft model; nil: there is none. Attached is the config.json of a
+	// drafter that is a part of this plan (models.Attached); nil: there is none. DraftModelError is
+	// why a draft model that is not required cannot be used.
 	Draft           *Plan
-	DFlash          *checkpoint.Config
+	Attached        *checkpoint.Config
 	DraftModelError error
 	// Block is the folder of a block that drafts, if the draft model is one; nil: it is none.
 	Block *checkpoint.Source
 
 	draftCacheBytes int64 // of Need.StateBytes
 	requestedTokens int   // Options.ContextTokens as requested
+	requestedStates int   // Options.KeptStates as requested
 	largestBytes    int   // of an activation
 }
 
@@ -164,13 +155,24 @@ func Describe(src checkpoint.Source, o Options) (Description, error) {
 	if err != nil {
 		return Description{}, err
 	}
-	return p.Description, nil
+	d := p.Description
+	if p.DraftModelError != nil {
+		d.DraftModelUnused = problem.From(p.DraftModelError).Why
+	}
+	if p.Spec.Drafts || p.Draft != nil || p.Attached != nil {
+		o.DraftTokens = 0
+		if plain, err := New(src, o); err == nil {
+			d.Plain = &plain.Description
+		}
+	}
+	return d, nil
 }
 
 // New plans a model without reading its weights. Errors are Problems. If the model does not fit,
 // New succeeds and Check returns the error.
 func New(src checkpoint.Source, o Options) (made *Plan, err error) {
-	p := &Plan{Options: o, requestedTokens: o.ContextTokens}
+	p := &Plan{Options: o, requestedTokens: max(o.ContextTokens, 0),
+		requestedStates: o.KeptStates}
 	p.setDefaults()
 	if err := p.parseFormats(); err != nil {
 		return nil, err
@@ -185,7 +187,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.planDraftModel(); err != nil {
+	if err := p.planDraftModel(src); err != nil {
 		return withoutDraftModel(src, o, err)
 	}
 	d := kernels.NewDryRun()
@@ -194,9 +196,9 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 		return nil, err
 	}
 	defer w.Close()
-	drafter, err := p.openDFlash(d)
+	drafter, err := p.OpenAttached(d)
 	if err != nil {
-		return withoutDraftModel(src, o, refusal(err))
+		return withoutDraftModel(src, o, Refusal(err))
 	}
 	defer drafter.Close()
 	load := models.Load
@@ -209,7 +211,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	m, err := load(w)
 	switch {
 	case p.Block != nil && err != nil:
-		return withoutDraftModel(src, o, RefuseDraftModel(problem.From(err).Why))
+		return withoutDraftModel(src, o, Refusal(err))
 	case p.Block != nil && !m.Spec().Drafts:
 		return withoutDraftModel(src, o, RefuseDraftModel("it is no block of one layer"))
 	case err != nil && p.loadsDrafter(): // decoding ahead is not worth a refusal
@@ -222,7 +224,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	case err != nil:
 		return nil, err
 	}
-	if err := p.addDFlash(m, drafter); err != nil {
+	if err := p.addAttached(src, m, drafter); err != nil {
 		return withoutDraftModel(src, o, err)
 	}
 	hasTemplate, err := textproc.Check(src)
@@ -247,7 +249,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 			return withoutDraftModel(src, o, err)
 		}
 	}
-	if err := p.Check(); err != nil && p.DFlash != nil {
+	if err := p.Check(); err != nil && p.Attached != nil {
 		return withoutDraftModel(src, o, err)
 	}
 	if p.DraftTokens > 0 && p.Check() != nil { // decoding ahead is not worth a refusal
@@ -261,14 +263,14 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 // limited KV cache consists of rings, which the block cannot use.
 func (p *Plan) loadsDrafter() bool {
 	return p.DraftTokens > 0 && !p.NoDrafter && p.MaxKVTokens == 0 && p.Draft == nil &&
-		p.DFlash == nil
+		p.Attached == nil
 }
 
 // Open opens the weights of the model that was planned, those of its block included. src is that of
 // New. Errors are Problems.
 func (p *Plan) Open(src checkpoint.Source, d kernels.Device) (*checkpoint.Weights, error) {
 	w, err := checkpoint.Open(src, p.Config, d)
-	if err != nil || !p.Spec.Drafts {
+	if err != nil || !p.Spec.Drafts || p.Attached != nil {
 		return w, err
 	}
 	if err := p.attachBlock(w); err != nil {
@@ -278,15 +280,15 @@ func (p *Plan) Open(src checkpoint.Source, d kernels.Device) (*checkpoint.Weight
 	return w, nil
 }
 
-// Load builds the model that was planned, with the weights of the DFlash drafter if there is one.
-// Errors are Problems.
-func (p *Plan) Load(w, drafter *checkpoint.Weights) (models.Model, error) {
-	if p.Spec.Drafts {
+// Load builds the model that was planned, with the weights of the attached drafter if there is one.
+// src is that of New. Errors are Problems.
+func (p *Plan) Load(src checkpoint.Source, w, drafter *checkpoint.Weights) (models.Model, error) {
+	if p.Spec.Drafts && p.Attached == nil {
 		return models.LoadDrafter(w)
 	}
 	m, err := models.Load(w)
 	if err == nil {
-		err = p.addDFlash(m, drafter)
+		err = p.addAttached(src, m, drafter)
 	}
 	return m, err
 }
@@ -337,24 +339,26 @@ func (p *Plan) measure(m models.Model, w *checkpoint.Weights, weights int64) {
 		Rest: cache.PageBytes(p.Spec.Layers, p.KV)}
 	d := &p.Description
 	*d = Description{
-		Architecture:     p.Config.ModelType,
-		Quantization:     p.Config.Quantization.String(),
+		Architecture: p.Config.ModelType,
+		Quantization: cmp.Or(p.Config.Quantization.String(), w.Packing(),
+			"not quantized"),
 		SizeBytes:        w.SizeBytes(),
 		Parameters:       w.Parameters(),
 		ContextTokens:    p.Spec.ContextTokens,
 		KVBytesPerToken:  p.PageSizes.Rest / cache.PageTokens,
 		StateBytesPerSeq: slotBytes,
-		Drafts:           p.Spec.Drafts,
+		Drafts:           p.Spec.Drafts && p.Attached == nil,
 
 		KVStartTokens:        p.KV.Start(p.Spec.Layers),
 		KVStartBytesPerToken: p.PageSizes.Start / cache.PageTokens,
+
+		RequestedTokens: p.requestedTokens, MostStarts: p.mostStarts(),
+		SelectTokens: p.SelectTokens, SelectFrom: p.SelectFrom,
 	}
-	if d.Quantization == "" {
-		d.Quantization = "not quantized"
-	}
+	guaranteed := p.MaxSequences + p.GuaranteedStates()
 	d.Need = Need{
 		WeightsBytes: weights,
-		StateBytes:   slotBytes * int64(p.Runner.Slots),
+		StateBytes:   (slotBytes + cache.RecentBytes(p.Spec.Layers)) * int64(guaranteed),
 		ScratchBytes: int64(scratch),
 	}
 	if v := p.Spec.Vectors; v != nil {
@@ -366,7 +370,10 @@ func (p *Plan) measure(m models.Model, w *checkpoint.Weights, weights int64) {
 	p.reserveDraftModel()
 	p.sizeKV()
 	p.sizeDraftPages()
-	d.Need.KVBytes, d.PlannedTokens = p.Pages.Bytes(p.PageSizes), p.ContextTokens
+	need := d.NeedAt(p.ContextTokens)
+	d.Need, d.PlannedTokens = need, p.ContextTokens
+	d.Need.GrowthBytes = p.Pages.Bytes(p.PageSizes) - need.KVBytes +
+		slotBytes*int64(p.Runner.Slots-guaranteed) + p.draftGrowthBytes()
 	p.Runner.Pages, p.Runner.StartPages = p.Pages.Total(), p.Pages.Start
 }
 
@@ -380,8 +387,9 @@ func (p *Plan) Check() error {
 	}
 	return problem.New(problem.DoesNotFit, "The model does not fit",
 		fmt.Sprintf(
-			"it needs %s (weights %s, KV cache %s for %d tokens, state %s, scratch %s), %s is free",
-			gb(need), gb(n.WeightsBytes), gb(n.KVBytes), p.ContextTokens, gb(n.StateBytes),
+			"it needs %s (weights %s, one conversation of %d tokens %s, state %s, scratch %s), "+
+				"%s is available for a model",
+			gb(need), gb(n.WeightsBytes), p.ContextTokens, gb(n.KVBytes), gb(n.StateBytes),
 			gb(n.ScratchBytes), gb(max(available, 0))), p.suggestion(available))
 }
 
@@ -396,15 +404,17 @@ func (p *Plan) suggestion(available int64) string {
 			"Allow fewer requests at once: the recurrent states of %d sequences take %s.",
 			sequences, gb(states))
 	}
-	starts := prefix.Amount{Start: p.Pages.Start}.Bytes(p.PageSizes)
-	rest, perToken := available-(need-n.KVBytes)-starts, p.Description.KVBytesPerToken
-	if rest > 0 && perToken > 0 {
-		tokens := int64(p.Description.KVStartTokens) + rest/perToken
-		if tokens >= minContextTokens {
-			return fmt.Sprintf("A context of %d tokens would fit.", tokens/1024*1024)
-		}
+	if tokens := p.Description.LargestContext(available); tokens >= minContextTokens &&
+		tokens < p.ContextTokens {
+		return fmt.Sprintf("A context of %d tokens would fit.", tokens/1024*1024)
 	}
 	return "Close other apps, or pick a model that is smaller or quantized to fewer bits."
 }
 
-func gb(bytes int64) string { return fmt.Sprintf("%.1f GB", float64(bytes)/(1<<30)) }
+// gb formats a size in GB of 2^30 bytes, and in MB of 2^20 bytes below 0.1 GB.
+func gb(bytes int64) string {
+	if bytes < 1<<30/10 {
+		return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GB", float64(bytes)/(1<<30))
+}

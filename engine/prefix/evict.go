@@ -11,16 +11,27 @@ import (
 // TakeSlot allocates a slot for a state that is about to be computed. If none is free it evicts the
 // least recently used state. SetState or ReturnSlot gives the slot back.
 func (t *Tree) TakeSlot() (slot int32, ok bool) {
-	if len(t.slots) == 0 && !t.dropState() {
+	if len(t.slots) <= t.withheld && !t.dropState() {
 		return -1, false
 	}
 	slot = t.slots[len(t.slots)-1]
 	t.slots = t.slots[:len(t.slots)-1]
+	t.fresh = min(t.fresh, len(t.slots))
 	return slot, true
 }
 
+// TouchedSlots returns how many slots were ever in use at once. The others were never written,
+// because the most recently freed slot is taken first.
+func (t *Tree) TouchedSlots() int { return len(t.o.Slots) - t.fresh }
+
+// LimitSlots limits how many slots are in use at once, as Pool.SetLimit does for pages. A new tree
+// has no limit.
+func (t *Tree) LimitSlots(limit int) {
+	t.withheld = max(0, min(t.fresh, len(t.o.Slots)-limit))
+}
+
 // FreeSlots returns the number of slots that TakeSlot can give without evicting a state.
-func (t *Tree) FreeSlots() int { return len(t.slots) }
+func (t *Tree) FreeSlots() int { return max(0, len(t.slots)-t.withheld) }
 
 // ReturnSlot frees a slot whose state was not computed.
 func (t *Tree) ReturnSlot(slot int32) { t.slots = append(t.slots, slot) }

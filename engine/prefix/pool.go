@@ -50,11 +50,13 @@ type Pool struct {
 	first, rest []int32 // free start pages, and free other pages
 	refs        []int32
 	peak        Amount
+	limit       Amount // of pages in use; see SetLimit
 }
 
 // NewPool returns a pool of the given number of free pages, including the start pages.
 func NewPool(pages int, start Start) *Pool {
-	p := &Pool{start: start, refs: make([]int32, pages)}
+	p := &Pool{start: start, refs: make([]int32, pages),
+		limit: Amount{start.Pages, pages - start.Pages}}
 	for i := pages - 1; i >= 0; i-- {
 		list := p.list(int32(i))
 		*list = append(*list, int32(i))
@@ -78,13 +80,21 @@ func (p *Pool) Need(from, to int) Amount {
 	return Amount{first, max(0, to-from) - first}
 }
 
-// Free returns the number of free pages.
-func (p *Pool) Free() Amount { return Amount{len(p.first), len(p.rest)} }
+// Free returns the number of free pages that may be allocated.
+func (p *Pool) Free() Amount {
+	used := p.Used()
+	return Amount{min(len(p.first), max(p.limit.Start, p.peak.Start)-used.Start),
+		min(len(p.rest), max(p.limit.Rest, p.peak.Rest)-used.Rest)}
+}
 
 // Used returns the number of pages in use.
 func (p *Pool) Used() Amount {
-	return Amount{p.start.Pages, len(p.refs) - p.start.Pages}.Minus(p.Free())
+	return Amount{p.start.Pages - len(p.first), len(p.refs) - p.start.Pages - len(p.rest)}
 }
+
+// SetLimit limits how many pages are in use at once. It costs no page that was ever in use: such a
+// page has its memory, so only further ones are withheld. A new pool has no limit.
+func (p *Pool) SetLimit(limit Amount) { p.limit = limit }
 
 // Peak returns the peak number of pages of each kind in use. The pool allocates the most recently
 // freed page first, so no more pages than these were ever written.

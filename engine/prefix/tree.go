@@ -23,6 +23,9 @@ type Tree struct {
 	pool  *Pool
 	root  node
 	slots []int32 // free
+	// fresh is the least number of slots that were ever free at once, and withheld the number of
+	// those that LimitSlots does not allow.
+	fresh, withheld int
 	// Least recently used first. A parent comes after its children.
 	nodes  list.List // of *node
 	states list.List // of *state
@@ -51,7 +54,7 @@ type state struct {
 
 // NewTree returns an empty tree over the pool.
 func NewTree(pool *Pool, o Options) *Tree {
-	return &Tree{o: o, pool: pool, slots: slices.Clone(o.Slots),
+	return &Tree{o: o, pool: pool, slots: slices.Clone(o.Slots), fresh: len(o.Slots),
 		root: node{children: map[int32][]*node{}}}
 }
 

@@ -16,8 +16,15 @@ func (o Overflow) OpenAI() string {
 	if o.AtLeast {
 		least = "at least "
 	}
-	return fmt.Sprintf("This model's maximum context length is %d tokens. However, your prompt "+
-		"has %s%d tokens", o.Context, least, o.Tokens)
+	return fmt.Sprintf("This model's maximum context length is %s. However, your prompt has %s%s",
+		tokens(o.Context), least, tokens(o.Tokens))
+}
+
+func tokens(n int) string {
+	if n == 1 {
+		return "1 token"
+	}
+	return fmt.Sprintf("%d tokens", n)
 }
 
 // Anthropic returns the sentence of Anthropic's API. Claude Code reads both numbers.

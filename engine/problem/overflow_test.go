@@ -17,6 +17,10 @@ func TestOverflow(t *testing.T) {
 	if got := o.OpenAI(); !strings.HasSuffix(got, "your prompt has at least 40960 tokens") {
 		t.Errorf("got %q", got)
 	}
+	one := Overflow{Tokens: 2, Context: 1}
+	if got := one.OpenAI(); !strings.Contains(got, "length is 1 token. However") {
+		t.Errorf("got %q", got)
+	}
 	if got := o.Anthropic(); got != "prompt is too long: at least 40960 tokens > 32768 maximum" {
 		t.Errorf("got %q", got)
 	}

@@ -7,7 +7,7 @@ import (
 
 // TestFixIsSaidOnce: a Problem that wraps another with the same fix says it once.
 func TestFixIsSaidOnce(t *testing.T) {
-	const fix = "Download the model again."
+	const fix = "Download or convert the model again."
 	cause := New(ModelBroken, "The file is cut off", "it has 5 bytes", fix)
 	p := Wrap(ModelBroken, cause, "The model cannot be loaded", fix)
 	n := strings.Count(p.Error(), fix)

@@ -37,7 +37,8 @@ func (q *Request) encode(ctx context.Context, m server.Model) ([][]int32, error)
 	case pair == nil:
 		return nil, problem.New(problem.ModelBroken,
 			"The model's tokenizer cannot encode pairs of texts",
-			"its post_processor in tokenizer.json has no pair", "Download the model again.")
+			"its post_processor in tokenizer.json has no pair",
+			"Download or convert the model again.")
 	default:
 		list = e.pairs(q, pair)
 	}

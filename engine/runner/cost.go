@@ -37,7 +37,7 @@ func (r *Runner) Cost(sequences, rows, contextTokens int, logits bool) Cost {
 		}
 	}
 	b.Rounds = []batch.Round{{Spans: b.Spans}}
-	if r.spec.Drafts {
+	if r.spec.Drafts && !r.spec.InPlace {
 		b.Hidden.Set(b.Spans, b.Rounds, int32(sequences))
 	}
 	c := ops.NewContext(d, 0, 0)

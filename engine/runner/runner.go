@@ -56,9 +56,10 @@ type Runner struct {
 	outputs batch.Outputs // the rows of batch whose logits are computed
 	slots   int           // of Options
 	// hidden [LogitsRows, hidden] has the hidden states of the last Draft; none: the model has no
-	// block that drafts.
+	// drafter that drafts one token at a time.
 	hidden kernels.Tensor
 	rows   []int32 // all rows of a pass
+	recent []int32 // memory of recentRows
 
 	logitsRows int // of Options
 
@@ -88,7 +89,7 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 	// Vectors come from prompts alone. Their products need no kernel that is fast for one row.
 	r.ops.Split = spec.Vectors != nil
 	if spec.Drafts {
-		r.hidden = kernels.NewTensor(d, kernels.F32, o.LogitsRows, r.draftLayer().Hidden.Cols)
+		r.hidden = kernels.NewTensor(d, kernels.F32, o.LogitsRows, r.beforeDrafts().Cols)
 	}
 	r.startPages, r.startRegions = int32(o.StartPages), cache.PageRegions(r.layers, true)
 	r.pageRegions, r.slotRegions = cache.PageRegions(r.layers, false), cache.SlotRegions(r.layers)
@@ -134,7 +135,7 @@ func ScratchBytes(m models.Model, o Options) (total, largest int) {
 	}
 	if r.spec.Drafts {
 		n := min(o.LogitsRows, o.BatchRows)
-		r.hidden = kernels.NewTensor(d, kernels.F32, n, r.draftLayer().Hidden.Cols)
+		r.hidden = kernels.NewTensor(d, kernels.F32, n, r.beforeDrafts().Cols)
 		r.tokens, r.rows = r.batch.Tokens, firstRows(n)
 		r.draft(make([]int32, n), []kernels.Span{{Rows: n, Pages: table}}, nil)
 	}
@@ -184,10 +185,11 @@ func (r *Runner) logits(x kernels.Tensor, rows []int32) ([]float32, error) {
 	return out.Float32s(), nil
 }
 
-// Draft runs the model's block that drafts over tokens, one for each span, and returns the logits
+// Draft runs the model's drafter over tokens, one for each span, and returns the logits
 // [len(tokens), VocabSize] of the tokens after them. They are valid until the next pass. from is
 // nil if the model has computed the tokens before these. Otherwise these are drafts, and from has
-// for each of them the row of the last Draft that drafted it.
+// for each of them the row of the last Draft that drafted it. A span has the position of its token,
+// or, if InPlace is true, that of the last token that the model has computed.
 func (r *Runner) Draft(tokens []int32, spans []kernels.Span, from []int32) ([]float32, error) {
 	if n := min(r.hidden.Rows, r.tokens.Rows); len(tokens) > n {
 		return nil, fmt.Errorf("runner: got %d tokens to draft after, the limit is %d", len(tokens),
@@ -198,6 +200,7 @@ func (r *Runner) Draft(tokens []int32, spans []kernels.Span, from []int32) ([]fl
 	if err := r.Sync(); err != nil {
 		return nil, err
 	}
+	r.model.(models.Drafter).FinishDraftLogits(out)
 	return out.Float32s(), nil
 }
 
@@ -207,18 +210,21 @@ func (r *Runner) draft(tokens []int32, spans []kernels.Span, from []int32) kerne
 	r.ops.Feed(in, tokens, kernels.Tensor{})
 	b := &r.batch // with its memory
 	b.Tokens, b.Spans, b.Rounds, b.Outputs = in, spans, nil, nil
-	h := &b.Hidden
 	before := r.ops.Temp(kernels.F32, n, r.hidden.Cols)
-	if from == nil {
-		h.Set(spans, nil, int32(r.slots))
-		r.ops.MoveRows(before, r.draftLayer().Hidden, h.Slots, h.RowsAfterSlots)
-	} else {
+	switch h := &b.Hidden; {
+	case from != nil:
 		r.ops.MoveRows(before, r.hidden, from, r.rows[:n])
+	case r.spec.InPlace:
+		r.ops.MoveRows(before, r.beforeDrafts(), r.recentRows(spans), r.rows[:n])
+	default:
+		h.Set(spans, nil, int32(r.slots))
+		r.ops.MoveRows(before, r.beforeDrafts(), h.Slots, h.RowsAfterSlots)
 	}
 	r.ops.SetPrefill(spans)
-	x := r.model.(models.Drafter).Draft(r.ops, &r.batch, before, r.layers)
-	r.ops.MoveRows(r.hidden, x, r.rows[:n], r.rows[:n])
-	return r.model.Logits(r.ops, x, r.rows[:n])
+	drafter := r.model.(models.Drafter)
+	x, next := drafter.Draft(r.ops, &r.batch, before, r.layers)
+	r.ops.MoveRows(r.hidden, next, r.rows[:n], r.rows[:n])
+	return drafter.DraftLogits(r.ops, x, r.rows[:n])
 }
 
 // DraftBlocks runs the drafter over blocks, one for each span: a token and then masks. It returns
@@ -243,22 +249,44 @@ func (r *Runner) draftBlocks(tokens []int32, spans []kernels.Span,
 	b := &r.batch // with its memory
 	b.Tokens, b.Spans, b.Rounds, b.Outputs = in, spans, nil, nil
 	r.ops.SetPrefill(spans)
-	x := r.model.(models.Drafter).Draft(r.ops, b, kernels.Tensor{}, r.layers)
+	x, _ := r.model.(models.Drafter).Draft(r.ops, b, kernels.Tensor{}, r.layers)
 	return r.model.Logits(r.ops, x, rows)
 }
 
-// draftLayer returns the memory of the block that drafts.
-func (r *Runner) draftLayer() *cache.Layer { return &r.layers[len(r.layers)-1] }
+// recentRows returns the rows of cache.Layer.Recent for the positions of spans. The result is valid
+// until the next call.
+func (r *Runner) recentRows(spans []kernels.Span) []int32 {
+	r.recent = r.recent[:0]
+	for _, s := range spans {
+		for i := range s.Rows {
+			r.recent = append(r.recent, cache.RecentRow(s.Slot, s.Pos+i))
+		}
+	}
+	return r.recent
+}
 
-// Drafts reports whether the model has a block that drafts.
+// beforeDrafts returns the hidden states that sequences have before their first draft.
+func (r *Runner) beforeDrafts() kernels.Tensor {
+	memory := &r.layers[len(r.layers)-1]
+	if r.spec.InPlace {
+		return memory.Recent
+	}
+	return memory.Hidden
+}
+
+// Drafts reports whether the model has a drafter that drafts one token at a time.
 func (r *Runner) Drafts() bool { return r.spec.Drafts }
+
+// InPlace reports whether all drafts of a pass have the same position: that before their first
+// token.
+func (r *Runner) InPlace() bool { return r.spec.InPlace }
 
 // Block describes the drafter of blocks of tokens; nil: there is none.
 func (r *Runner) Block() *models.Block { return r.spec.Block }
 
 // setHidden lists the hidden states of a pass, which a block that drafts reads.
 func (r *Runner) setHidden(spans []kernels.Span, rounds []batch.Round) {
-	if r.spec.Drafts {
+	if r.spec.Drafts && !r.spec.InPlace {
 		r.batch.Hidden.Set(spans, rounds, int32(r.slots))
 	}
 }

@@ -65,6 +65,7 @@ func (s *Scheduler) statesBefore(w *Work) []Keep {
 		q.states = append(q.states, Keep{w.To - w.Drafts + i, s.spare[at]})
 		s.spare = s.spare[:at]
 	}
+	s.fresh[1] = min(s.fresh[1], len(s.spare))
 	return q.states
 }
 

@@ -84,6 +84,10 @@ type Options struct {
 	// are kept in the slots [Slots, Slots+StateSlots).
 	Recurrent  bool
 	StateSlots int
+	// Guaranteed are the pages that running sequences get whatever SetGrowth says: those of one
+	// sequence of the maximum length. GuaranteedStates is the same for state slots.
+	Guaranteed       prefix.Amount
+	GuaranteedStates int
 	// HotBytes and HotConversations limit the cache of ended sequences; 0: no limit. PageBytes is
 	// the size of a page of each kind.
 	HotBytes         int64
@@ -140,6 +144,7 @@ type Scheduler struct {
 	tree    *prefix.Tree // nil: no prefixes are cached
 	slots   []int32      // free slots
 	spare   []int32      // free slots for the states of drafts
+	fresh   [2]int       // the least number of slots, and of spare ones, that were ever free
 	waiting []*Sequence  // sorted by priority, then arrival
 	running []*Sequence  // in the order of admission
 	arrived uint64       // number of sequences added so far
@@ -167,6 +172,7 @@ func New(o Options) *Scheduler {
 	for i := range o.DraftSlots {
 		s.spare = append(s.spare, int32(o.Slots+o.StateSlots+i))
 	}
+	s.fresh = [2]int{len(s.slots), len(s.spare)}
 	if !o.NoPrefixes {
 		states := make([]int32, o.StateSlots)
 		for i := range states {
@@ -208,6 +214,41 @@ func (s *Scheduler) Counts() (running, waiting int, used, kept prefix.Amount) {
 // PeakPages returns the peak number of pages of each kind in use. The other pages of the pool have
 // never been written.
 func (s *Scheduler) PeakPages() prefix.Amount { return s.pool.Peak() }
+
+// TouchedSlots returns how many slots were ever in use at once: of running sequences, of kept
+// states and of drafts. The others have never been written.
+func (s *Scheduler) TouchedSlots() int {
+	touched := s.o.Slots - s.fresh[0] + s.o.DraftSlots - s.fresh[1]
+	if s.tree != nil {
+		touched += s.tree.TouchedSlots()
+	}
+	return touched
+}
+
+// SetGrowth limits how many bytes of pages, and of states of slotBytes each, may be written for the
+// first time from now on, beyond those that are guaranteed. Only cached prefixes and further
+// sequences have to do with less.
+func (s *Scheduler) SetGrowth(bytes, slotBytes int64) {
+	peak, sizes := s.pool.Peak(), s.o.PageBytes
+	limit := prefix.Amount{Start: max(s.o.Guaranteed.Start, peak.Start),
+		Rest: max(s.o.Guaranteed.Rest, peak.Rest)}
+	limit.Start += atMost(bytes, sizes.Start, s.o.StartPages)
+	limit.Rest += atMost(bytes, sizes.Rest, s.o.Pages)
+	s.pool.SetLimit(limit)
+	if s.tree != nil {
+		s.tree.LimitSlots(max(s.o.GuaranteedStates, s.tree.TouchedSlots()) +
+			atMost(bytes, slotBytes, s.o.StateSlots))
+	}
+}
+
+// atMost returns how many pieces of the given size fit into bytes, at most so many. Pieces without
+// a size take no memory.
+func atMost(bytes, size int64, most int) int {
+	if size <= 0 {
+		return most
+	}
+	return int(min(bytes/size, int64(most)))
+}
 
 // Add queues a sequence. The sequence must never become longer than MaxTokens.
 func (s *Scheduler) Add(q *Sequence) {
@@ -425,6 +466,7 @@ func (s *Scheduler) admit(i int) (restore *Restore, ok bool) {
 	s.running = append(s.running, q)
 	q.Slot, q.running = s.slots[len(s.slots)-1], true
 	s.slots = s.slots[:len(s.slots)-1]
+	s.fresh[0] = min(s.fresh[0], len(s.slots))
 	q.Pages = append(q.Pages[:0], hit.Pages...)
 	q.Computed, q.Cached = hit.Tokens, hit.Tokens
 	if hit.Tokens == 0 {

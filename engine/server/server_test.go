@@ -138,6 +138,8 @@ func TestPredictionUsage(t *testing.T) {
 	for fields, want := range map[string]bool{``: false,
 		`,"prediction":null`:                             false,
 		`,"prediction":{"type":"content","content":"a"}`: true,
+		`,"prediction":{"type":"content","content":""}`:  true,
+		`,"prediction":{"type":"content","content":[]}`:  true,
 		`,"stream":true,"stream_options":{"include_usage":true},` +
 			`"prediction":{"type":"content","content":"a"}`: true} {
 		status, _, text := post(t, s.URL+"/v1/chat/completions",

@@ -54,7 +54,7 @@ func checkEdges(src checkpoint.Source, name string) error {
 	f, info, err := modelfile.Open(filepath.Join(src.Dir, name))
 	if err != nil {
 		return problem.Wrap(problem.ModelBroken, err, "The model's "+name+" cannot be read",
-			"Download the model again.")
+			"Download or convert the model again.")
 	}
 	defer f.Close()
 	head := make([]byte, min(edgeBytes, info.Size()))
@@ -67,7 +67,7 @@ func checkEdges(src checkpoint.Source, name string) error {
 	switch limit := modelfile.LimitOf(name); {
 	case err != nil:
 		return problem.Wrap(problem.ModelBroken, err, "The model's "+name+" cannot be read",
-			"Download the model again.")
+			"Download or convert the model again.")
 	case strings.HasPrefix(string(head), lfsPointer):
 		return problem.New(problem.ModelBroken, "The tokenizer is missing",
 			name+" is only a Git LFS pointer",
@@ -86,5 +86,5 @@ func checkEdges(src checkpoint.Source, name string) error {
 		return nil
 	}
 	return problem.New(problem.ModelBroken, "The model's "+name+" cannot be used", why,
-		"Download the model again.")
+		"Download or convert the model again.")
 }

@@ -53,7 +53,7 @@ func (s templateSource) parse() (*chat.Template, error) {
 	if err != nil && !errors.Is(err, chat.ErrNoTemplate) {
 		err = problem.Wrap(problem.ModelBroken, err,
 			"The chat template in the model's "+s.file+" cannot be used",
-			"Download the model again.")
+			"Download or convert the model again.")
 	}
 	return t, err
 }

@@ -109,13 +109,13 @@ func readTokenizer(src checkpoint.Source, config *tokenizer.Config, vocabSize in
 		data, err := src.ReadFile(f.name)
 		if err != nil {
 			return nil, problem.Wrap(problem.ModelBroken, err,
-				"The model's "+f.name+" cannot be read", "Download the model again.")
+				"The model's "+f.name+" cannot be read", "Download or convert the model again.")
 		}
 		t, err := f.parse(data, config, vocabSize)
 		if err != nil {
 			return nil, problem.Wrap(problem.ModelBroken, err,
 				"The model's "+f.name+" cannot be used",
-				"Download the model again. If that does not help, choose another one.")
+				"Download or convert the model again. If that does not help, choose another one.")
 		}
 		return t, nil
 	}

@@ -36,5 +36,5 @@ func readTokenizerConfig(src checkpoint.Source) (*tokenizer.Config, error) {
 // unusable returns the Problem of a file that cannot be read or parsed.
 func unusable(file string, err error) error {
 	return problem.Wrap(problem.ModelBroken, err, "The model's "+file+" cannot be used",
-		"Download the model again.")
+		"Download or convert the model again.")
 }

@@ -104,6 +104,22 @@ async function type(question: string) {
   press('Enter', { metaKey: true }, field);
 }
 
+test('the state says what drafts for the model, or that its draft model is not used', async () => {
+  await open();
+  expect(byId('facts')).not.toContain('DFlash');
+  backend.set((state) => {
+    state.engine.drafter = 'dflash';
+    state.engine.draftModel = 'org/small-DFlash';
+  });
+  await pass(10);
+  expect(byId('facts')).toContain('DFlash');
+  backend.set((state) => {
+    state.engine.draftModelUnused = 'its vocabulary is another one';
+  });
+  await pass(10);
+  expect(byId('facts')).toContain('Draft model not used');
+});
+
 test('measures that save power are shown beside the state of the engine', async () => {
   await open();
   expect(byId('facts')).not.toContain('battery');
@@ -300,7 +316,7 @@ test('a model that does not fit cannot be picked, and shows its need', async () 
   await open();
   const option = document.querySelector<HTMLOptionElement>('option[value="qwen3.6-35b-a3b"]')!;
   expect(option.disabled).toBe(true);
-  expect(option.textContent).toBe('Qwen3.6-35B-A3B, needs 19.4 GB, 8.8 GB available');
+  expect(option.textContent).toBe('Qwen3.6-35B-A3B, needs 19.4 GB, 15.5 GB available');
 });
 
 test('every page shows a lost connection, and the switch is disabled', async () => {

@@ -68,16 +68,14 @@ const questions = () => backend.calls.filter((call) => call.startsWith('what-if'
 test('every part of the memory has its size, share and source', async () => {
   await open();
   const rows = all('[data-testid="part"]');
-  expect(rows).toHaveLength(8);
+  expect(rows).toHaveLength(9);
   expect(rows[0]).toMatch(/^Weights ?4\.1 GB ?17 % ?The model itself.*Measured by Headroom$/);
-  expect(rows[2]).toMatch(
-    inOrder(
-      /^KV cached ?1\.4 GB ?6 % ?The prefix cache in memory\./,
-      /1\.1 GB of this is reserved but not used yet\./,
-    ),
-  );
+  expect(rows[2]).toMatch(/^KV cached ?307 MB ?1 % ?KV cache of earlier requests/);
   expect(rows[4]).toMatch(/^Scratch ?~410 MB.*Estimated$/);
-  expect(rows[7]).toMatch(/^Free ?9\.8 GB.*Reported by the system$/);
+  expect(rows[5]).toMatch(/^Reserved, not used ?1\.1 GB ?5 % ?Promised to the loaded models/);
+  const hatched = document.querySelectorAll('.segment.reserved, .swatch.reserved');
+  expect(hatched).toHaveLength(2); // in the bar and in the table
+  expect(rows[8]).toMatch(/^Free ?9\.8 GB.*Reported by the system$/);
   expect(text('tfoot')).toMatch(/^All ?24\.0 GB ?100 %.*The disk cache holds another 4\.2 GB/);
 });
 
@@ -85,7 +83,8 @@ test('a slider sends one request when it stops; choosing a format sends no reque
   await open();
   expect(questions()).toEqual(['what-if headroom-demo 0 0']);
   expect(text('[data-testid="verdict"]')).toBe(
-    'Needs ~3.2 GB, 15.5 GB available: fits. Longest context that fits: 203,040 tokens each.',
+    'Needs ~1.2 GB, 15.5 GB available after unloading headroom-demo: fits. ' +
+      'Longest context that fits: 262,144 tokens.',
   );
   expect(all('[data-testid="format"]')).toHaveLength(3);
   const select = document.querySelector<HTMLSelectElement>('select[aria-label="Model"]')!;
@@ -93,7 +92,8 @@ test('a slider sends one request when it stops; choosing a format sends no reque
   select.dispatchEvent(new Event('change', { bubbles: true }));
   await pass(300);
   expect(text('[data-testid="verdict"]')).toBe(
-    'Needs ~20.6 GB, 15.5 GB available: does not fit. No context fits.',
+    'Needs ~18.5 GB, 15.5 GB available after unloading headroom-demo: does not fit. ' +
+      'No context fits.',
   );
   for (const step of [0, 1, 2]) {
     const field = document.querySelector<HTMLInputElement>('#what-if-context')!;
@@ -168,7 +168,7 @@ test('the wired limit changes only after the command that sets it was shown', as
     ),
   );
   expect(text('[data-testid="wired"] [role="status"]')).toMatch(
-    /^Headroom demo needs ~3\.2 GB, which is within the limit/,
+    /^Headroom demo needs ~1\.2 GB, which is within the limit/,
   );
   expect(button(/^Restore default/).disabled).toBe(true);
   await click(/^Apply permanently/);
@@ -231,5 +231,5 @@ test('a limit that leaves too little for the system is refused', async () => {
 test('without a wired limit the page says so and shows the rest', async () => {
   await open((b) => (b.limit = { ...b.limit, unavailableReason: 'Only macOS limits this' }));
   expect(text('[data-testid="wired"]')).toBe('Wired limit Only macOS limits this.');
-  expect(all('[data-testid="part"]')).toHaveLength(8);
+  expect(all('[data-testid="part"]')).toHaveLength(9);
 });

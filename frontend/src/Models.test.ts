@@ -103,7 +103,9 @@ test("every row has the model's architecture, need and verdict", async () => {
     '9.1B',
     '34.7B',
   ]);
-  expect(text('header [role="status"]')).toBe('5 models, 15.5 GB available Pause watching');
+  expect(text('header [role="status"]')).toBe(
+    '5 models, 15.5 GB available after unloading headroom-demo Pause watching',
+  );
   expect(
     [...document.querySelectorAll('td.actions button')].map((element) =>
       element.getAttribute('aria-label'),

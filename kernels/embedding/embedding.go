@@ -1,8 +1,14 @@
 // Package embedding gathers rows: Lookup reads rows of the embedding matrix by token, and Rows
-// reads rows of activations by index.
+// reads rows of activations by index. Columns reorders the columns of activations.
 package embedding
 
-import "headroom/kernels"
+import (
+	"slices"
+
+	"headroom/kernels"
+)
 
 // Cases returns the cases of this family for the tests, the benchmark and the self-test.
-func Cases() []kernels.Case { return append(lookupCases(), rowsCases()...) }
+func Cases() []kernels.Case {
+	return slices.Concat(lookupCases(), rowsCases(), columnsCases())
+}

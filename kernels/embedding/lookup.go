@@ -34,6 +34,9 @@ func (o *Lookup) Check() error {
 	if err := o.W.Check(); err != nil {
 		return err
 	}
+	if !o.W.Order.IsNone() {
+		return errors.New("weight: got columns in another order, expected that of the embedding")
+	}
 	if o.W.Experts != 1 {
 		return fmt.Errorf("weight: got %d matrices, expected one", o.W.Experts)
 	}

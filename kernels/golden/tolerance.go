@@ -18,8 +18,8 @@ type Tolerance struct {
 // portable lists the operators whose kernels use fused multiply-adds and correctly rounded
 // operations in a fixed order, without sums over lanes or functions of Metal's library. Any device
 // that conforms to IEEE 754 gives the same bits for them.
-var portable = []string{"add", "sigmoid_mul", "gelu_mul", "combine", "lookup", "rows", "copy",
-	"kv_append"}
+var portable = []string{"add", "sigmoid_mul", "gelu_mul", "combine", "lookup", "rows",
+	"columns", "copy", "kv_append"}
 
 // Portable reports whether every device should give the simulation's bits for op. A float32 result
 // within the tolerance but with other bits is harmless. It shows that the compiler contracts or

@@ -27,9 +27,8 @@ static void KERNEL(softmax)(float *p, int n) {
     for (int b = 0; b < blocks; b++) v_store(p + 16 * b, v_div(v_load(p + 16 * b), sum));
 }
 
-// Replaces logits by their sigmoids, and writes these plus bias, unless it is NULL, to score.
-static void KERNEL(sigmoids)(float *p, float *score, const float *bias, int n) {
-    for (int i = 0; i < n; i += 16) v_store(p + i, v_sigmoid(v_load(p + i)));
+// Writes p plus bias, unless it is NULL, to score.
+static void KERNEL(correct)(const float *p, float *score, const float *bias, int n) {
     for (int i = 0; i < n; i++) {
         float x = bias ? p[i] + bias[i] : p[i];
         score[i] = x > LEAST_SCORE ? x : LEAST_SCORE;
@@ -67,15 +66,17 @@ static void KERNEL(route)(const headroom_route_inputs *in, int32_t *ids, float *
     const float *logits = in->logits;
     const int n = (int)in->experts, k = (int)in->k, blocks = (n + 15) / 16;
     float p[MAX_EXPERTS], other[MAX_EXPERTS], block_max[MAX_EXPERTS / 16];
-    float *score = in->sigmoid ? other : p;
+    float *score = in->sigmoid || in->bias ? other : p;
     for (int64_t r = 0; r < rows; r++, logits += in->logits_stride, ids += k, weights += k) {
         for (int b = 0; b < blocks; b++) { // the last block is padded with the first logit
             int rest = n - 16 * b < 16 ? n - 16 * b : 16;
             v_store(p + 16 * b, v_set1(logits[0]));
             v_store_n(p + 16 * b, v_load_n(logits + 16 * b, rest), rest);
         }
-        if (in->sigmoid) KERNEL(sigmoids)(p, score, in->bias, n);
-        else KERNEL(softmax)(p, n);
+        if (!in->sigmoid) KERNEL(softmax)(p, n);
+        else
+            for (int i = 0; i < n; i += 16) v_store(p + i, v_sigmoid(v_load(p + i)));
+        if (score != p) KERNEL(correct)(p, score, in->bias, n);
         if (in->groups) KERNEL(limit)(score, in);
         for (int i = n; i < 16 * blocks; i++) score[i] = NO_SCORE;
         for (int b = 0; b < blocks; b++) block_max[b] = v_hmax(v_load(score + 16 * b));

@@ -19,8 +19,8 @@ const (
 
 // Route chooses K experts for each token: those with the largest scores, in descending order, the
 // lower expert first among equals. The scores are a softmax over all experts, and are also the
-// weights. With Sigmoid, the weights are the sigmoids of the logits, and a score is a weight plus
-// the element of Bias for its expert, contiguous float32 [1, E] or none (LFM2).
+// weights. With Sigmoid, the weights are the sigmoids of the logits (LFM2). With Bias, contiguous
+// float32 [1, E] or none, a score is a weight plus the element of Bias for its expert.
 //
 // With Groups, the experts are that many groups of equal size in order, and only those of the
 // TopGroups groups with the largest scores are chosen, the lower group first among equals. The
@@ -62,10 +62,6 @@ func (o *Route) Check() error {
 	}
 	if !o.Bias.IsNone() {
 		err = errors.Join(err, kernels.CheckShape("bias", o.Bias, kernels.F32, 1, e))
-		if !o.Sigmoid {
-			err = errors.Join(err,
-				errors.New("bias: got one for a softmax, expected none, or Sigmoid"))
-		}
 	}
 	if e > MaxExperts || o.K < 1 || o.K > min(e, MaxChosen) {
 		err = errors.Join(err, fmt.Errorf("k: got %d of %d experts, expected 1 to %d of at most %d",
@@ -110,10 +106,13 @@ func (o *Route) rows(from, to int) {
 	for r := from; r < to; r++ {
 		ids, weights := allIDs[r*o.K:][:o.K], allWeights[r*o.K:][:o.K]
 		if o.Sigmoid {
-			o.sigmoids(p, scores, o.Logits.Row(r))
+			sigmoids(p, o.Logits.Row(r))
 		} else {
 			softmax(p, o.Logits.Row(r))
-			copy(scores, p)
+		}
+		copy(scores, p)
+		if o.Sigmoid || !o.Bias.IsNone() {
+			o.correct(scores)
 		}
 		if o.Groups > 0 {
 			o.limit(scores)
@@ -208,11 +207,16 @@ func softmax(p, logits []float32) {
 	}
 }
 
-// sigmoids writes the sigmoids of logits to p, and those plus Bias to scores.
-func (o *Route) sigmoids(p, scores, logits []float32) {
+// sigmoids writes the sigmoids of logits to p.
+func sigmoids(p, logits []float32) {
 	for i, x := range logits {
 		p[i] = float32(1 / (1 + math.Exp(-float64(x))))
-		scores[i] = p[i]
+	}
+}
+
+// correct adds Bias, if there is one, to scores.
+func (o *Route) correct(scores []float32) {
+	for i := range scores {
 		if !o.Bias.IsNone() {
 			scores[i] += o.Bias.Row(0)[i]
 		}
@@ -258,6 +262,7 @@ func routeCases() []kernels.Case {
 			groups: 8, top: 4},
 		{rows: 9, experts: 160, k: 6, scaled: true, groups: 8, top: 3},
 		{rows: 4, experts: 60, k: 5, sigmoid: true, groups: 12, top: 1},
+		{rows: 6, experts: 64, k: 6, normalize: true, biased: true},
 	} {
 		name := fmt.Sprintf("route_f32_m%d_e%d_k%d_normalize_%t", s.rows, s.experts, s.k,
 			s.normalize)

@@ -27,9 +27,11 @@ constant constexpr float LEAST_SCORE = -1e38f;  // of an expert, also in place o
 constant constexpr float NO_SCORE = -2e38f;     // of what is no expert, is in no chosen
                                                 // group, or has been chosen
 
-// Writes the probabilities of a lane's experts to v, and returns the sum of all exponentials.
-inline float softmax(thread float* v, device const float* logits, uint experts, uint lane) {
-  float largest = -FLT_MAX;
+// Writes the probabilities of a lane's experts to v and the largest logit to largest, and returns
+// the sum of all exponentials.
+inline float softmax(thread float* v, thread float& largest, device const float* logits,
+                     uint experts, uint lane) {
+  largest = -FLT_MAX;
   for (uint i = 0; i < HELD; i++) {
     const uint e = lane + 32 * i;
     v[i] = e < experts ? logits[e] : 0.0f;
@@ -119,6 +121,7 @@ kernel void route(
 
   float v[HELD];
   float sum = 0.0f;
+  float largest = 0.0f;
   if (p.sigmoid != 0) {
     for (uint i = 0; i < HELD; i++) {
       const uint e = lane + 32 * i;
@@ -129,7 +132,14 @@ kernel void route(
       }
     }
   } else {
-    sum = softmax(v, logits, p.experts, lane);
+    sum = softmax(v, largest, logits, p.experts, lane);
+    for (uint i = 0; i < HELD; i++) {
+      const uint e = lane + 32 * i;
+      if (p.biased != 0 && e < p.experts) {
+        const float score = v[i] + bias[e];
+        v[i] = score > LEAST_SCORE ? score : LEAST_SCORE;
+      }
+    }
   }
 
   uint id = lane;  // lane j holds choice j
@@ -151,7 +161,12 @@ kernel void route(
       }
       const float top = simd_max(best);
       const uint winner = simd_min(best == top ? expert : NONE);
-      const float chosen = p.sigmoid != 0 ? sigmoid(logits[winner]) : top;
+      float chosen = top;
+      if (p.sigmoid != 0) {
+        chosen = sigmoid(logits[winner]);
+      } else if (p.biased != 0) {
+        chosen = exp_portable(logits[winner] - largest) / sum;
+      }
       for (uint i = 0; i < HELD; i++) {
         if (lane + 32 * i == winner) {
           v[i] = NO_SCORE;

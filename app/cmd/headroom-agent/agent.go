@@ -151,7 +151,10 @@ func (a *agent) begin(f flags) {
 	menu, copyWorks := tray.New(nativeTray{}, a.act), canCopy()
 	a.running.Go(func() {
 		menu.Follow(a.context, a.service.Host, func(s host.State) tray.State {
-			list := a.service.Host.Models(0)
+			var list host.ModelList
+			if a.service.Host.Listed() { // the menu does not wait for the first scan
+				list = a.service.Host.Models(0)
+			}
 			t := tray.State{State: s, Models: list.Models, Watch: list.Watch,
 				Recent: a.settings.Get().Recent, CanCopy: copyWorks, Notice: a.portNotice}
 			if n := s.Engine.Notice; n != nil && t.Notice == "" {
@@ -174,11 +177,18 @@ func (a *agent) begin(f flags) {
 	if f.Start != nil {
 		start = *f.Start
 	}
-	if start {
-		a.act(tray.Action{Verb: tray.Start})
-	}
 	if f.Open {
 		a.act(tray.Action{Verb: tray.Open})
+	}
+	if start {
+		started := a.service.Host.StartLater("")
+		a.running.Go(func() {
+			select {
+			case err := <-started:
+				a.acted(tray.Start, err)
+			case <-a.context.Done():
+			}
+		})
 	}
 }
 
@@ -212,11 +222,16 @@ func (a *agent) act(action tray.Action) {
 	case tray.Quit:
 		systray.Quit()
 	}
+	a.acted(action.Verb, err)
+}
+
+// acted notes the error of an action for the menu; nil removes an earlier one.
+func (a *agent) acted(verb tray.Verb, err error) {
 	if err == nil {
 		a.failure.Store(nil)
 		return
 	}
-	slog.Error("a menu command failed", "action", action.Verb, "err", err)
+	slog.Error("a menu command failed", "action", verb, "err", err)
 	message := problem.From(err).Message
 	a.failure.Store(&message)
 }

@@ -10,7 +10,7 @@ is written here, from the formulas of vLLM and SGLang (engine/models/blocks.go n
 
 The model is the one of engine/models/testdata/tiny, so only the block's weights are stored, and a
 few logits of three drafts after each prompt. Each fault of FAULTS must change some of these by
-0.1 or more, else the numbers would not show it.
+0.1 or more, else the numbers would not show it. assistants.py has the assistant of Gemma 4.
 """
 
 import importlib
@@ -26,6 +26,7 @@ from mlx_lm.models.base import create_attention_mask
 from mlx_lm.models.cache import KVCache
 from mlx_lm.utils import load_model
 
+import assistants
 import golden
 import weights
 
@@ -110,6 +111,7 @@ class Block(nn.Module):
 
 
 def write():
+    assistants.write()
     for name, form in BLOCKS.items():
         folder = golden.TINY / (form.tiny or name)
         with tempfile.TemporaryDirectory() as temp:

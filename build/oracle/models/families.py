@@ -17,7 +17,32 @@ GRANITE = {"embedding_multiplier": 12.0, "residual_multiplier": 0.22, "logits_sc
 
 LAYER_NORM = {"rms_norm_eps": None, "layer_norm_eps": 1e-5}
 
+MUSE_GLIMMER = sizes(rms_norm_eps=1e-5, rope_theta=5e5, num_hidden_layers=4, sliding_window=20)
+MUSE_GLIMMER_VARIANTS = [
+    {**SMALL, **TIED, "num_hidden_layers": 4},
+    # Other epsilons, which count, and a layer with a window that does not rotate.
+    {**WIDE, "num_attention_heads": 4, "rms_norm_eps": 0.3, "post_norm_eps": 0.02,
+     "qk_scale_factor": 1.7, "output_multiplier": 0.7, "final_logit_softcapping": 3.0,
+     "sliding_window": 33,
+     "layer_types": ["full_attention", "sliding_attention"] * 2,
+     "layer_rope_theta": [1e4, 1e4, 0, 0], "rope_theta": None,
+     "rope_parameters": {"rope_type": "default", "rope_theta": 1e4}},
+]
+
+MELLUM_LAYERS = ["sliding_attention", "full_attention"] * 2
+MELLUM_ROPES = {"full_attention": {"rope_type": "default", "rope_theta": 5e5},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}
+
 TYPES = {
+    "afmoe": Row(sizes(num_experts=7, num_experts_per_tok=3, moe_intermediate_size=64,
+                       num_shared_experts=1, num_dense_layers=1, route_norm=True,
+                       route_scale=1.7, sliding_window=20, num_hidden_layers=4,
+                       layer_types=["sliding_attention", "full_attention"] * 2), [
+        {**FEW_EXPERTS, **TIED, "num_experts": 5, "num_hidden_layers": 3, "mup_enabled": True,
+         "layer_types": ["sliding_attention", "sliding_attention", "full_attention"]},
+        {**WIDE, "num_dense_layers": 0, "num_shared_experts": 2, "route_norm": False,
+         "sliding_window": 33, "mup_enabled": False, "rope_theta": 1e6},
+    ]),
     # mlx-lm does not read head_dim, and the head is always tied.
     "cohere": Row(sizes(head_dim=None, **LAYER_NORM, **TIED), [
         {**SMALL, "attention_bias": True, "layer_norm_bias": True, "logit_scale": 0.5},
@@ -27,6 +52,22 @@ TYPES = {
         {**SMALL, "sliding_window": 20, "sliding_window_pattern": 3, "logit_scale": 0.5},
         {**EVEN, **TIED, "num_hidden_layers": 4, "sliding_window": 33, "attention_bias": True,
          "sliding_window_pattern": 2, "layer_norm_bias": True},
+    ]),
+    # mlx-lm does not read head_dim or norm_topk_prob, and its head is never tied.
+    "deepseek": Row(sizes(head_dim=None, n_routed_experts=7, num_experts_per_tok=3,
+                          n_shared_experts=2, moe_intermediate_size=64, first_k_dense_replace=1,
+                          **UNTIED), [
+        {**FEW_EXPERTS, "n_routed_experts": 5, "n_shared_experts": 1},
+        {**EVEN, "moe_layer_freq": 2, "first_k_dense_replace": 0, "attention_bias": True,
+         "rope_scaling": {"type": "linear", "factor": 4.0}},
+    ]),
+    # mlx-lm reads no bias of attention.
+    "dots1": Row(sizes(n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1,
+                       moe_intermediate_size=64, first_k_dense_replace=1, norm_topk_prob=True,
+                       routed_scaling_factor=1.7, scoring_func="noaux_tc"), [
+        {**FEW_EXPERTS, **TIED, "n_routed_experts": 5},
+        {**WIDE, "n_group": 4, "topk_group": 2, "num_experts_per_tok": 2, "n_shared_experts": 2,
+         "norm_topk_prob": False, "first_k_dense_replace": 2, "rope_theta": 1e6},
     ]),
     "ernie4_5": Row(sizes(), [
         {**SMALL, **TIED, "use_bias": False},
@@ -118,6 +159,18 @@ TYPES = {
         {**FEW_EXPERTS, **TIED},
         {**EVEN, "num_experts_per_tok": 3},
     ]),
+    "mellum": Row(sizes(num_experts=7, num_experts_per_tok=3, moe_intermediate_size=64,
+                        norm_topk_prob=True, sliding_window=20, rope_theta=None,
+                        num_hidden_layers=4, layer_types=MELLUM_LAYERS,
+                        rope_parameters=MELLUM_ROPES), [
+        {**FEW_EXPERTS, **TIED, "num_experts": 5, "layer_types": MELLUM_LAYERS[:2]},
+        {**WIDE, "sliding_window": 33, "norm_topk_prob": False, "rope_parameters": {
+            **MELLUM_ROPES, "full_attention": {
+                "rope_type": "yarn", "rope_theta": 5e5, "factor": 8.0, "beta_fast": 32.0,
+                "beta_slow": 1.0, "original_max_position_embeddings": 64}}},
+    ]),
+    "muse_glimmer": Row(MUSE_GLIMMER, MUSE_GLIMMER_VARIANTS, inside="muse_glimmer_text"),
+    "muse_glimmer_text": Row(MUSE_GLIMMER, MUSE_GLIMMER_VARIANTS, mlx="muse_glimmer"),
     "nemotron": Row(
         sizes(rms_norm_eps=None, norm_eps=1e-5, hidden_act="relu2", partial_rotary_factor=0.5), [
             {**SMALL, **TIED, "attention_bias": True, "mlp_bias": True,
@@ -163,6 +216,14 @@ TYPES = {
             {**EVEN, "rope_theta": 1e6},
         ]),
     # mlx-lm does not read head_dim, and its head is never tied.
+    # mlx-lm does not scale frequencies, and its head is never tied.
+    "solar_open": Row(sizes(n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1,
+                            moe_intermediate_size=64, first_k_dense_replace=0, norm_topk_prob=True,
+                            routed_scaling_factor=1.0, partial_rotary_factor=1.0,
+                            rope_theta=1e6), [
+        {**FEW_EXPERTS, **UNTIED, "n_routed_experts": 5},
+        {**WIDE, "routed_scaling_factor": 0.6, "n_shared_experts": 2, "attention_bias": True},
+    ]),
     "stablelm": Row(sizes(head_dim=None, **LAYER_NORM, **UNTIED), [
         {**SMALL, "use_qkv_bias": True, "partial_rotary_factor": 0.25},
         {**EVEN, "use_qkv_bias": False, "use_parallel_residual": True,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 import server
@@ -27,10 +27,16 @@ CHANGED = {
                   "mlp_multipliers": [0.8, 1.4]},
     "glm": {"pad_token_id": 0, "partial_rotary_factor": 0.5},
     "glm4": {"pad_token_id": 0},
+    "solar_open": {"rope_scaling": {
+        "rope_type": "yarn", "factor": 8.0, "beta_fast": 32.0, "beta_slow": 1.0,
+        "original_max_position_embeddings": 64}},
     # transformers limits steps to at least time_step_min, and mlx-lm as time_step_limit says.
     "nemotron_h": {"num_hidden_layers": None, "attention_bias": False, "time_step_limit": None,
                    "time_step_min": 1e-9},
 }
+# The vision config of a multimodal type, whose keys are those of its text_config.
+VISION = {"muse_glimmer": {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1,
+                           "num_attention_heads": 2}}
 # The numbers of variants that transformers does not have.
 LACKING = {"ernie4_5_moe": (1, 2), "hunyuan_v1_dense": (1,), "minimax_m2": (1,)}
 
@@ -70,13 +76,17 @@ def check(name, row, variant, folder, headroom, compare, ids):
     if name not in CONFIG_MAPPING:
         return None
     shutil.rmtree(folder, ignore_errors=True)
-    config = AutoConfig.for_model(name, **keys_of(name, row, variant))
-    model = AutoModelForCausalLM.from_config(config).to(torch.bfloat16).eval()
+    keys, auto = keys_of(name, row, variant), AutoModelForCausalLM
+    if name in VISION:
+        auto = AutoModelForImageTextToText
+        keys = {"text_config": keys, "vision_config": VISION[name],
+                "tie_word_embeddings": keys["tie_word_embeddings"]}
+    config = AutoConfig.for_model(name, **keys)
+    model = auto.from_config(config).to(torch.bfloat16).eval()
     randomize(model, len(name))
     model.save_pretrained(folder)
     Path(folder, "tokenizer.json").write_text(json.dumps(weights.tokenizer()))
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32,
-                                                 attn_implementation="eager").eval()
+    model = auto.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
     rows = model(torch.tensor([ids]), use_cache=False).logits[0].float()
     want = np.array(torch.log_softmax(rows, -1))
     with server.Server(headroom, folder, context=len(ids) + 2) as s:

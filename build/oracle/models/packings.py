@@ -1,5 +1,5 @@
 """Compares Headroom with Hugging Face transformers on checkpoints that AutoAWQ, AutoGPTQ, GPTQModel
-and compressed-tensors pack: `make oracle ARGS=--packings`, for other rows with TYPES.
+and compressed-tensors pack, and in FP8: `make oracle ARGS=--packings`, for other rows with TYPES.
 
 The models are those of originals.py. The libraries pack their matrices, and transformers computes
 with the weights that the same libraries read back, in float32. What compressed-tensors packs is
@@ -23,7 +23,8 @@ import server
 import weights
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "engine/models/testdata"))
-import packing_libraries as libraries  # noqa: E402 -- after the path of it
+import float_packings as floats  # noqa: E402 -- after the path of it
+import packing_libraries as libraries  # noqa: E402
 
 TYPES = ("llama", "qwen3", "qwen2", "mistral")
 
@@ -53,6 +54,13 @@ PACKINGS = {
                           gptq(4, 32, False, lm_head=True)),
     "gptq 4 bits, v2": (lambda w: libraries.gptq(w, 4, 32, False, v2=True), False,
                         gptq(4, 32, False, "gptq_v2")),
+    "gptq 4 bits, sorted": (lambda w: libraries.gptq(
+        w, 4, 32, order=libraries.activation_order(w.shape[1])), False,
+        gptq(4, 32, True) | {"desc_act": True}),
+    # The matrices of an activation have other orders.
+    "gptq 8 bits, sorted": (lambda w: libraries.gptq(
+        w, 8, 32, False, order=libraries.activation_order(w.shape[1], w.shape[0])), True,
+        gptq(8, 32, False, lm_head=True) | {"desc_act": True}),
     "gptq 3 bits": (lambda w: libraries.gptq(w, 3, 32), False, gptq(3, 32, True)),
     "gptq 2 bits": (lambda w: libraries.gptq(w, 2, 32, False), False, gptq(2, 32, False)),
     "gptq 8 bits, rows": (lambda w: libraries.gptq(w, 8, -1), False, gptq(8, -1, True)),
@@ -60,6 +68,21 @@ PACKINGS = {
     "compressed 4 bits, zero points": (lambda w: pack_compressed(w, 4, 32, False), False,
                                        compressed(4, 32, symmetric=False)),
     "compressed 8 bits, rows": (lambda w: pack_compressed(w, 8, 0), False, compressed(8, 0)),
+}
+
+
+def fbgemm(w):
+    """As FBGEMM stores FP8: a scale for each row, and a bound of the activations."""
+    tensors, weight = floats.row_fp8(w)
+    tensors["input_scale_ub"] = tensors.pop("input_scale").reshape(1)
+    return tensors, weight
+
+
+PACKINGS |= {
+    "fp8, blocks, e8m0": (lambda w: floats.block_fp8(w, 32, 32, torch.float8_e8m0fnu), False,
+                          floats.FP8 | {"weight_block_size": [32, 32], "scale_fmt": "ue8m0"}),
+    "fp8, fbgemm": (fbgemm, False, {"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0,
+                                    "modules_to_not_convert": ["lm_head"]}),
 }
 
 

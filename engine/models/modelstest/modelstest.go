@@ -37,6 +37,7 @@ var sharing = []Model{
 	{Type: "kimi_k2", Folder: "deepseek_v3"},
 	{Type: "mimo", Folder: "qwen2"},
 	{Type: "mistral3", Folder: "ministral3", Inside: "ministral3"},
+	{Type: "muse_glimmer", Folder: "muse_glimmer_text", Inside: "muse_glimmer_text"},
 	{Type: "qwen3_5", Folder: "qwen3_5_text", Inside: "qwen3_5_text"},
 	{Type: "qwen3_5_moe", Folder: "qwen3_5_moe_text", Inside: "qwen3_5_moe_text"},
 	{Type: "qwen3_8", Folder: "qwen3_5_text", Inside: "qwen3_8_text"},
@@ -46,6 +47,7 @@ var sharing = []Model{
 	{Type: "qwen3_vl_moe", Folder: "qwen3_moe", Inside: "qwen3_vl_moe_text"},
 	{Type: "qwen3_vl_moe_text", Folder: "qwen3_moe"},
 	{Type: "qwen3_vl_text", Folder: "qwen3"},
+	{Type: "solar_open", Folder: "glm4_moe"},
 	{Type: "telechat3", Folder: "llama"},
 	{Type: "xverse", Folder: "llama"},
 }

@@ -63,6 +63,7 @@ def load_gptqmodel():
 
 AWQ, AWQ_PACKING = load_awq()
 AUTOGPTQ = load("auto_gptq/nn_modules/qlinear/qlinear_cuda_old.py", "autogptq_linear")
+AUTOGPTQ_SORTED = load("auto_gptq/nn_modules/qlinear/qlinear_cuda.py", "autogptq_sorted_linear")  # reads g_idx
 GPTQMODEL = load_gptqmodel()
 
 
@@ -91,24 +92,32 @@ def awq(w, group):
     return {"qweight": m.qweight, "qzeros": m.qzeros, "scales": m.scales}, weight
 
 
-def gptq(w, bits, group, symmetric=True, v2=False):
+def activation_order(k, seed=0):
+    """An order of inputs, which those of the same number share, as the matrices of one activation do."""
+    return torch.randperm(k, generator=torch.Generator().manual_seed(seed + k))
+
+
+def gptq(w, bits, group, symmetric=True, v2=False, order=None):
     n, k = w.shape
     group = group if group > 0 else k
-    scale, zero = ranges(w, bits, group, symmetric)
+    library = AUTOGPTQ if order is None else AUTOGPTQ_SORTED
+    order = torch.arange(k) if order is None else order
+    g_idx = (torch.argsort(order) // group).to(torch.int32)
+    scale, zero = ranges(w[:, order], bits, group, symmetric)
     if not v2:
         zero = zero.clamp(min=1)  # AutoGPTQ subtracts one, and has no zero point of 0
-    limit = lambda x: x.repeat_interleave(group, 1)
+    limit = lambda x: x[:, g_idx.long()]
     linear = torch.nn.Linear(k, n, bias=False)
     linear.weight.data = torch.minimum(torch.maximum(w, limit(-zero * scale)), limit((2**bits - 1 - zero) * scale))
-    m = AUTOGPTQ.QuantLinear(bits, group, k, n, False, weight_dtype=torch.float32)
+    m = library.QuantLinear(bits, group, k, n, False, weight_dtype=torch.float32)
     stored = zero.clone() + (1 if v2 else 0)
-    m.pack(linear, scale.float(), zero.clone(), None)
+    m.pack(linear, scale.float(), zero.clone(), g_idx)
     if v2:  # the zero points themselves, where AutoGPTQ stores one less
         codes = m.qweight
-        m.pack(linear, scale.float(), stored, None)
+        m.pack(linear, scale.float(), stored, g_idx)
         m.qweight = codes
     out = {"qweight": m.qweight, "qzeros": m.qzeros, "scales": scale.t().contiguous(),
-           "g_idx": torch.arange(k, dtype=torch.int32) // group}
+           "g_idx": g_idx}
     return out, gptq_weight(out, bits, v2)
 
 
@@ -118,8 +127,10 @@ def gptq_weight(tensors, bits, v2):
         qzeros = (qzeros.to(torch.int64) + 0xFFFFFFFF // (2**bits - 1)).to(torch.int32)  # as GPTQModel does
     elif not v2:
         k, n = tensors["g_idx"].numel(), tensors["scales"].shape[1]
-        m = AUTOGPTQ.QuantLinear(bits, k // tensors["scales"].shape[0], k, n, False, weight_dtype=torch.float32)
-        m.autogptq_cuda_available = False
+        in_another_order = not torch.equal(tensors["g_idx"], tensors["g_idx"].sort().values)
+        library = AUTOGPTQ_SORTED if in_another_order else AUTOGPTQ
+        m = library.QuantLinear(bits, k // tensors["scales"].shape[0], k, n, False, weight_dtype=torch.float32)
+        m.autogptq_cuda_available, m.g_idx = False, tensors["g_idx"]
         m.qweight, m.qzeros, m.scales = tensors["qweight"], qzeros, tensors["scales"].float()
         return m(torch.eye(k)).t().detach()
     wf = torch.tensor(list(range(0, 32, bits)), dtype=torch.int32).unsqueeze(0)
@@ -160,6 +171,10 @@ MATRICES = {
            (3, 128, False, True, "v2"), (4, 128, True, False, "sym"), (4, 32, False, False, "v1"),
            (4, 64, False, True, "v2"), (4, -1, True, False, "sym"), (8, 128, True, False, "sym"),
            (8, -1, False, True, "v2")]},
+    **{f"gptq.b{bits}.g{group}.{kind}": lambda w, bits=bits, group=group, symmetric=symmetric, v2=v2:
+       gptq(w, bits, group, symmetric, v2, activation_order(w.shape[1]))
+       for bits, group, symmetric, v2, kind in [
+           (4, 128, True, False, "sym_order"), (3, 32, False, False, "order"), (8, 64, False, True, "order_v2")]},
     **{f"compressed.b{bits}.g{group}.{kind}": lambda w, bits=bits, group=group, symmetric=symmetric, dtype=dtype:
        compressed(w, bits, group, symmetric, dtype)
        for bits, group, symmetric, dtype, kind in [
@@ -198,6 +213,11 @@ MODELS = {
         "quant_method": "gptq", "bits": 4, "group_size": 32, "sym": True, "desc_act": False, "lm_head": False,
         "checkpoint_format": "gptq", "dynamic": {r"+:.*\.down_proj": {"bits": 8}, r".*\.o_proj": {"sym": False}},
         "damp_percent": 0.01, "static_groups": False, "true_sequential": True}),
+    # Queries and keys have other orders than values; o_proj is of 8 bits, and its order differs from that of down_proj.
+    "qwen3_gptq_sorted": ("qwen3", lambda name, w: gptq(w, 8 if "o_proj" in name else 4, 32, True,
+                                                        order=activation_order(w.shape[1], "v_proj" in name)), {
+        "quant_method": "gptq", "bits": 4, "group_size": 32, "sym": True, "desc_act": True,
+        "checkpoint_format": "gptq", "dynamic": {r".*\.o_proj": {"bits": 8}}}),
     "llama_compressed": ("llama", lambda name, w: None if ".0.mlp.gate" in name else
                          compressed(w, 8, 0) if "down_proj" in name else compressed(w, 4, 32, "v_proj" not in name), {
         "quant_method": "compressed-tensors", "format": "pack-quantized", "quantization_status": "compressed",

@@ -83,6 +83,12 @@ MODELS = {
         "rope_parameters": {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 8.0, "mscale": 0.8, "mscale_all_dim": 1.2,
                             "original_max_position_embeddings": 64, "beta_fast": 32, "beta_slow": 1},
     }),
+    "ernie4_5_moe_original": ("ernie4_5_moe", {
+        "vocab_size": 320, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 2048, "rms_norm_eps": 1e-5,
+        "rope_theta": 5e5, "tie_word_embeddings": True, "use_bias": False, "moe_num_experts": 8, "moe_k": 3,
+        "moe_intermediate_size": 32, "moe_num_shared_experts": 1, "moe_layer_start_index": 1,
+    }),
     "glm4_moe_lite_original": ("glm4_moe_lite", LATENT | {
         "n_group": 1,
         "topk_group": 1,
@@ -150,7 +156,8 @@ def make(name):
     for buffer in ("expert_bias", "e_score_correction_bias"):  # which the originals have in float32
         for module in model.modules():
             if hasattr(module, buffer):
-                setattr(module, buffer, getattr(module, buffer).float())
+                bias = getattr(module, buffer)
+                bias.data = bias.data.float()
     random_weights(model)
     out = HERE / name
     model.save_pretrained(out)

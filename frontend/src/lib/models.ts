@@ -1,8 +1,8 @@
 // The list of models: filtering, sorting, and descriptions. Pure functions, fast for thousands of
 // models.
 import type { Fit, Model } from './backend/types';
-import { diskBytes, memoryBytes, share } from './format';
-import { kvFormats as texts, verdicts } from '../strings/models';
+import { count, diskBytes, memoryBytes, share } from './format';
+import { kvFormats as texts, needParts, verdicts } from '../strings/models';
 
 export type ModelColumn = 'name' | 'parameters' | 'size' | 'need';
 export interface ModelOrder {
@@ -92,6 +92,20 @@ export function verdict(model: Model, now: number): { text: string; tone: Tone }
 export function needText(model: Model, roomBytes: number): string {
   if (model.state !== 'ready' || model.error) return '';
   return verdicts.needs(memoryBytes(model.needBytes), memoryBytes(roomBytes));
+}
+
+/** What the need of a model covers: "weights 4.3 GB, one conversation of 40,960 tokens 2.5 GB". */
+export function needPartsText(need: Model['need']): string {
+  const parts = [
+    [need.weightsBytes, needParts.weights],
+    [need.kvBytes, (bytes: string) => needParts.conversation(count(need.contextTokens), bytes)],
+    [need.stateBytes, needParts.state],
+    [need.scratchBytes, needParts.scratch],
+  ] as const;
+  return parts
+    .filter(([bytes]) => bytes > 0)
+    .map(([bytes, text]) => text(memoryBytes(bytes)))
+    .join(', ');
 }
 
 /** Whether a model can be started now. */

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { fakeState } from './backend/fake';
-import { contextSteps, nearestStep, parseGB, plannedSegments } from './whatif';
+import { contextSteps, nearestStep, parseGB } from './whatif';
 
 const GiB = 2 ** 30;
 
@@ -16,44 +15,6 @@ test('a context has a position on the slider', () => {
   expect([1, 2048, 5000, 6000, 1e9].map((tokens) => steps[nearestStep(steps, tokens)])).toEqual([
     2048, 2048, 4096, 8192, 32768,
   ]);
-});
-
-const plan = (gb: number) => ({
-  name: '',
-  kvFormat: '',
-  kvBits: '',
-  kvBytesPerToken: 1,
-  weightsBytes: gb * GiB,
-  kvBytes: GiB,
-  stateBytes: 0,
-  scratchBytes: 0,
-  needBytes: (gb + 1) * GiB,
-  fits: 'yes' as const,
-  largestContextTokens: 1,
-});
-
-test("the plan replaces the engine's segments, and the rest is free", () => {
-  const { memory } = fakeState(); // 24 GB, of which 0.3 are Headroom's and 7.2 others'
-  const { segments, totalBytes } = plannedSegments(memory, plan(10));
-  const bytes = Object.fromEntries(
-    segments.map((segment) => [segment.kind, Math.round((segment.bytes / GiB) * 10) / 10]),
-  );
-  expect(bytes).toMatchObject({
-    weights: 10,
-    kv_used: 1,
-    kv_cached: 0,
-    headroom: 0.3,
-    other: 7.2,
-    free: 5.5,
-  });
-  expect(totalBytes).toBe(24 * GiB);
-  expect(segments.reduce((sum, segment) => sum + segment.bytes, 0)).toBeCloseTo(totalBytes, -3);
-});
-
-test('a plan larger than the memory makes the bar longer', () => {
-  const { segments, totalBytes } = plannedSegments(fakeState().memory, plan(20));
-  expect(totalBytes / GiB).toBeCloseTo(28.5, 5);
-  expect(segments.find(({ kind }) => kind === 'free')?.bytes).toBe(0);
 });
 
 test.each([

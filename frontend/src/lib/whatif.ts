@@ -1,7 +1,4 @@
-// The what-if panel's arithmetic: the steps of its sliders, and the ledger with another model
-// loaded.
-import type { Memory, Segment, SegmentKind, WhatIfFormat } from './backend/types';
-import { orderedSegments } from './segments';
+// The steps of the what-if panel's sliders. The server computes its figures.
 
 const leastTokens = 2048;
 
@@ -24,41 +21,6 @@ export function nearestStep(steps: readonly number[], tokens: number): number {
 }
 
 export const streamSteps = [1, 2, 4, 8, 16, 32];
-
-/**
- * The ledger after loading. The engine's segments come from the plan, the others stay, and the rest
- * is free.
- */
-export function plannedSegments(
-  memory: Memory,
-  plan: WhatIfFormat,
-): { segments: Segment[]; totalBytes: number } {
-  const planned: Partial<Record<SegmentKind, number>> = {
-    weights: plan.weightsBytes,
-    kv_used: plan.kvBytes,
-    kv_cached: 0,
-    state: plan.stateBytes,
-    scratch: plan.scratchBytes,
-  };
-  const rest = orderedSegments(memory.segments).filter(
-    ({ kind }) => kind === 'headroom' || kind === 'other',
-  );
-  const taken = plan.needBytes + rest.reduce((sum, { bytes }) => sum + bytes, 0);
-  const own = Object.entries(planned).map(([kind, bytes]) => ({
-    kind: kind as SegmentKind,
-    bytes,
-    source: 'estimated' as const,
-  }));
-  const free: Segment = {
-    kind: 'free',
-    bytes: Math.max(0, memory.totalBytes - taken),
-    source: 'estimated',
-  };
-  return {
-    segments: orderedSegments([...own, ...rest, free]),
-    totalBytes: Math.max(memory.totalBytes, taken),
-  };
-}
 
 /** Parses a typed limit, in GB of 2^30 bytes. Null if the text is not a number. */
 export function parseGB(text: string): number | null {

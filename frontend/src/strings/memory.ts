@@ -22,9 +22,6 @@ export const ledgerCard = {
   total: 'All',
   totalShare: '100 %',
   totalSource: 'Reported by the system',
-  prefixCache: 'The prefix cache in memory.',
-  prefixCacheReserved: (untouchedBytes: Text) =>
-    `The prefix cache in memory. ${untouchedBytes} of this is reserved but not used yet.`,
   diskCache: (bytes: Text) => `The disk cache holds another ${bytes}.`,
 };
 
@@ -36,14 +33,14 @@ export const whatIfCard = {
   streams: 'Concurrent requests',
   streamsHelp: 'Requests that run at once, each with its own context.',
   concurrent: (streams: Text) => `${streams} concurrent`,
-  needs: (needBytes: Text, roomBytes: Text) => `Needs ~${needBytes}, ${roomBytes} available:`,
+  needs: (needBytes: Text, room: Text) => `Needs ~${needBytes}, ${room}:`,
   verdicts: { yes: 'fits', tight: 'tight fit', no: 'does not fit' },
   longestContext: (tokens: Text) => `Longest context that fits: ${tokens}.`,
-  longestContextEach: (tokens: Text) => `Longest context that fits: ${tokens} each.`,
   noContextFits: 'No context fits.',
-  parts: (weightsBytes: Text, kvBytes: Text, stateBytes: Text, scratchBytes: Text) =>
-    `Weights ${weightsBytes}, keys and values ${kvBytes}, state ${stateBytes}, scratch ` +
-    `${scratchBytes}. Estimated before loading, with every request at its full length.`,
+  estimated: 'Estimated before loading.',
+  full: (streams: Text, fullBytes: Text) =>
+    `If all ${streams} requests had a full context: ~${fullBytes}. The cache grows to that only ` +
+    'while memory is free.',
   format: 'Keys and values',
   current: (format: Text) => `${format} (current)`,
   perThousandTokens: 'Per 1,000 tokens',

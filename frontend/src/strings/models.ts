@@ -20,10 +20,9 @@ export const models = {
   rescan: 'Rescan',
   import: 'Import…',
   download: 'Download…',
-  found: (count: Text, availableBytes: Text) =>
-    `${counted(count, 'model', 'models')}, ${availableBytes} available`,
-  foundOf: (found: Text, all: Text, availableBytes: Text) =>
-    `${found} of ${counted(all, 'model', 'models')}, ${availableBytes} available`,
+  found: (count: Text, room: Text) => `${counted(count, 'model', 'models')}, ${room}`,
+  foundOf: (found: Text, all: Text, room: Text) =>
+    `${found} of ${counted(all, 'model', 'models')}, ${room}`,
   watchingPaused: (found: Text) => `${found}. Watching is paused`,
   resumeWatching: 'Resume watching',
   pauseWatching: 'Pause watching',
@@ -56,6 +55,15 @@ export const verdicts = {
   fits: { yes: 'Fits', tight: 'Tight', no: 'Does not fit' },
   needs: (needBytes: Text, availableBytes: Text) =>
     `Needs ~${needBytes}, ${availableBytes} available`,
+};
+
+/** What the need of a model covers. */
+export const needParts = {
+  weights: (bytes: Text) => `weights ${bytes}`,
+  conversation: (contextTokens: Text, bytes: Text) =>
+    `one conversation of ${contextTokens} tokens ${bytes}`,
+  state: (bytes: Text) => `state ${bytes}`,
+  scratch: (bytes: Text) => `scratch ${bytes}`,
 };
 
 /** The program whose folder a model is in. */

@@ -30,6 +30,11 @@ export const stateLine = {
     'processed, kept so that they are not computed again.',
   state: (stateFormat: Text) => `${stateFormat} state`,
   stateHelp: 'The format of the fixed-size state of recurrent layers.',
+  drafter: { mtp: 'MTP', draft: 'Draft model', dflash: 'DFlash' },
+  drafterHelp: (draftModel: Text) =>
+    `Tokens are decoded ahead where that is faster${draftModel && `, with ${draftModel}`}.`,
+  draftModelUnused: 'Draft model not used',
+  draftModelUnusedHelp: (why: Text) => `The draft model in the model's settings: ${why}.`,
   noModelLoaded: 'No model is loaded.',
   noModelFound: 'No model found',
   unusable: (name: Text) => `${name}, unsupported or damaged`,
@@ -41,7 +46,8 @@ export const stateLine = {
   needsTight: (needBytes: Text, availableBytes: Text) =>
     `needs ~${needBytes}, ${availableBytes} available, tight`,
   needsHelp:
-    'Estimated before loading: weights, cache and scratch. Memory in GB of 2^30 bytes, as ' +
+    'Estimated before loading: weights, one conversation and scratch. ' +
+    'Memory in GB of 2^30 bytes, as ' +
     `${systemMonitor} counts.`,
   start: 'Start the engine',
   stop: 'Stop the engine',
@@ -52,7 +58,10 @@ export const stateLine = {
 
 export const loadedModels = {
   title: 'Models',
-  memoryHelp: 'The memory of its engine, measured. GB of 2^30 bytes.',
+  memoryHelp: 'The memory that its engine uses, measured. GB of 2^30 bytes.',
+  memoryAndReserved: (reservedBytes: Text) =>
+    `The memory that its engine uses, measured. ${reservedBytes} more is reserved, not used. ` +
+    'GB of 2^30 bytes.',
   pinned: 'Kept loaded',
   requested: 'Loaded by a request',
   requests: (requests: Text) => `${requests} active`,
@@ -63,7 +72,9 @@ export const loadedModels = {
 export const headroomBar = {
   title: 'Headroom',
   availableHelp:
-    'Memory available for a new model now. ' + `GB of 2^30 bytes, as ${systemMonitor} counts.`,
+    'Memory available for a model beside those that are loaded: free memory less a reserve for ' +
+    'the system and other apps. ' +
+    `GB of 2^30 bytes, as ${systemMonitor} counts.`,
   available: (totalBytes: Text) => `available for a model, of ${totalBytes}`,
   wiredLimit: 'Wired limit',
   wiredLimitHelp: 'Wired limit: how much memory macOS lets the GPU use.',

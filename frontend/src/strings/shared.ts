@@ -10,7 +10,14 @@ export const sidebar = {
   pageKey: (page: Text, key: Text) => `${page} (${key})`,
   connectionLost: 'Connection lost',
   notConnected: 'Not connected',
+  free: (bytes: Text) => `${bytes} free`,
+};
+
+/** The memory for a model. Other models may have to be unloaded for it. */
+export const room = {
   available: (bytes: Text) => `${bytes} available`,
+  availableAfter: (bytes: Text, models: Text) => `${bytes} available after unloading ${models}`,
+  models: (count: Text) => `${count} models`,
 };
 
 export const engineStates = {
@@ -85,13 +92,19 @@ export const segments = {
   },
   kv_cached: {
     label: 'KV cached',
-    meaning: 'KV cache stored or reserved, so that a prompt prefix need not be computed again.',
+    meaning: 'KV cache of earlier requests, so that a prompt prefix need not be computed again.',
   },
   state: {
     label: 'Recurrent state',
     meaning: 'The fixed-size memory of layers that do not keep every token.',
   },
   scratch: { label: 'Scratch', meaning: 'Intermediate results of one step.' },
+  reserved: {
+    label: 'Reserved, not used',
+    meaning:
+      'Promised to the loaded models for one conversation of the whole context. Other apps can ' +
+      'use it until then.',
+  },
   headroom: { label: 'Headroom itself', meaning: 'Server, menu bar and window.' },
   other: { label: 'Other apps', meaning: 'Everything else on this computer, the system included.' },
   free: { label: 'Free', meaning: 'Available at once, without closing anything.' },

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: eb4c3e53609321e913806c6a92a3bd8dd4bb4cd4dff9bd604e913e2dceab48be
+// SHA-256 of openapi.json: 2f31a48b7b87291dfe39a1ab763afe1a822d2ef22b97a4a1b5a0be55e7d8661a
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -336,7 +336,10 @@ export interface HostEngineState {
   cacheFormat: string;
   contextTokens: number;
   device: string;
+  draftModel: string;
+  draftModelUnused: string;
   draftTokens: number;
+  drafter: '' | 'mtp' | 'draft' | 'dflash';
   error: HostError | null;
   generatedTokens: number;
   lastUsedAt: number;
@@ -347,6 +350,7 @@ export interface HostEngineState {
   progress: number;
   requested: boolean;
   requests: number;
+  reservedBytes: number;
   retryAt: number;
   stateFormat: string;
   status: 'stopped' | 'loading' | 'ready' | 'busy' | 'failed' | 'unloaded';
@@ -398,6 +402,7 @@ export interface HostModel {
   id: string;
   loaded: boolean;
   name: string;
+  need: HostNeedParts;
   needBytes: number;
   parameters: number;
   path: string;
@@ -436,8 +441,10 @@ export interface HostModelCheck {
 export interface HostModelList {
   contextTokens: number;
   folders: string[];
+  largestParameters: number;
   models: HostModel[];
   roomBytes: number;
+  suggestions: HostSuggestion[];
   watch: HostModelsWatch;
 }
 
@@ -447,6 +454,14 @@ export interface HostModelsWatch {
   pollReason: string;
   polledFolders: number;
   watchedFolders: number;
+}
+
+export interface HostNeedParts {
+  contextTokens: number;
+  kvBytes: number;
+  scratchBytes: number;
+  stateBytes: number;
+  weightsBytes: number;
 }
 
 export interface HostPlace {
@@ -503,6 +518,15 @@ export interface HostState {
   version: string;
 }
 
+export interface HostSuggestion {
+  downloadBytes: number;
+  fits: 'yes' | 'tight' | 'no';
+  id: string;
+  need: HostNeedParts;
+  needBytes: number;
+  note: string;
+}
+
 export interface HostWhatIf {
   contextTokens: number;
   formats: HostWhatIfFormat[];
@@ -514,16 +538,15 @@ export interface HostWhatIf {
 
 export interface HostWhatIfFormat {
   fits: 'yes' | 'tight' | 'no';
+  fullBytes: number;
   kvBits: string;
-  kvBytes: number;
   kvBytesPerToken: number;
   kvFormat: string;
   largestContextTokens: number;
+  memory: MemoryLedger;
   name: string;
+  need: HostNeedParts;
   needBytes: number;
-  scratchBytes: number;
-  stateBytes: number;
-  weightsBytes: number;
 }
 
 export interface HubChange {
@@ -631,13 +654,12 @@ export interface MemoryLedger {
   headroomBytes: number;
   segments: MemorySegment[];
   totalBytes: number;
-  untouchedBytes: number;
   wiredLimitBytes: number;
 }
 
 export interface MemorySegment {
   bytes: number;
-  kind: 'weights' | 'kv_used' | 'kv_cached' | 'state' | 'scratch' | 'headroom' | 'other' | 'free';
+  kind: 'weights' | 'kv_used' | 'kv_cached' | 'state' | 'scratch' | 'reserved' | 'headroom' | 'other' | 'free';
   source: 'measured' | 'reported' | 'estimated';
 }
 
@@ -801,12 +823,14 @@ export interface Schemas {
   HostModelCheck: HostModelCheck;
   HostModelList: HostModelList;
   HostModelsWatch: HostModelsWatch;
+  HostNeedParts: HostNeedParts;
   HostPlace: HostPlace;
   HostPowerState: HostPowerState;
   HostRequest: HostRequest;
   HostSample: HostSample;
   HostSpeed: HostSpeed;
   HostState: HostState;
+  HostSuggestion: HostSuggestion;
   HostWhatIf: HostWhatIf;
   HostWhatIfFormat: HostWhatIfFormat;
   HubChange: HubChange;
@@ -862,13 +886,15 @@ export const nested: Record<string, Record<string, string>> = {
   HostEngineState: { error: 'HostError', notice: 'HostError' },
   HostFinished: { cacheMiss: 'HostCacheMiss' },
   HostFinishedList: { requests: '[]HostFinished' },
-  HostModel: { download: 'HostDownload', places: '[]HostPlace' },
+  HostModel: { download: 'HostDownload', need: 'HostNeedParts', places: '[]HostPlace' },
   HostModelCheck: { error: 'HostError', rows: '[]HostCheckRow' },
-  HostModelList: { folders: '[]', models: '[]HostModel', watch: 'HostModelsWatch' },
+  HostModelList: { folders: '[]', models: '[]HostModel', suggestions: '[]HostSuggestion', watch: 'HostModelsWatch' },
   HostPowerState: { measures: '[]PowerMeasure' },
   HostSpeed: { history: '[]HostSample' },
   HostState: { cache: 'CacheStats', endpoint: 'HostEndpoint', engine: 'HostEngineState', engines: '[]HostEngineState', memory: 'MemoryLedger', power: 'HostPowerState', requests: '[]HostRequest', speed: 'HostSpeed' },
+  HostSuggestion: { need: 'HostNeedParts' },
   HostWhatIf: { formats: '[]HostWhatIfFormat' },
+  HostWhatIfFormat: { memory: 'MemoryLedger', need: 'HostNeedParts' },
   HubModel: { tags: '[]' },
   HubRepository: { error: 'HostError', files: '[]HubFile' },
   HubSearch: { models: '[]HubModel' },

@@ -50,7 +50,8 @@ import { FakeChats } from './chats';
 import { FakeChecks } from './checks';
 import { endpointAnswer, type EndpointBody } from './endpoint';
 import { fakeWhatIf, fakeWired } from './memory';
-import { completed, fakeModels } from './models';
+import { completed, fakeModels, fakeNeed } from './models';
+import { fakeSuggestions } from './suggestions';
 import { refusal } from './refusal';
 import { defaultPort, fakeCacheSettings, fakeGeneral, fakeKeys, fakeLog, newKey } from './settings';
 import {
@@ -250,7 +251,22 @@ export class FakeBackend implements Backend {
     const folders = ['/home/you/.cache/huggingface/hub', '/home/you/models'];
     const paused = this.#watchingPaused;
     const watch = { on: !paused, paused, watchedFolders: 12, polledFolders: 0, pollReason: '' };
-    return { models, contextTokens, roomBytes, folders, watch };
+    const suggestions = models.some(({ bundled, error }) => !bundled && !error)
+      ? []
+      : fakeSuggestions;
+    const largestParameters = roomBytes * 1.5;
+    return {
+      models: models.map((model) => ({
+        ...model,
+        need: fakeNeed(model.needBytes, contextTokens || model.contextTokens),
+      })),
+      contextTokens,
+      roomBytes,
+      largestParameters,
+      suggestions,
+      folders,
+      watch,
+    };
   }
 
   async rescanModels(): Promise<void> {

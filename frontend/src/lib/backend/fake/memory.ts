@@ -1,5 +1,14 @@
 // The fake what-if calculation, and the fake wired limit.
-import type { Fit, State, WhatIf, WhatIfFormat, WhatIfQuery, Wired } from '../types';
+import type {
+  Fit,
+  Memory,
+  SegmentKind,
+  State,
+  WhatIf,
+  WhatIfFormat,
+  WhatIfQuery,
+  Wired,
+} from '../types';
 
 const GiB = 2 ** 30;
 const trainedTokens = 262_144;
@@ -17,27 +26,48 @@ const formats: Pick<WhatIfFormat, 'name' | 'kvFormat' | 'kvBits' | 'kvBytesPerTo
  */
 export function fakeWhatIf(
   { model, contextTokens, streams }: WhatIfQuery,
-  { roomBytes }: State,
+  { roomBytes, memory }: State,
   weightsBytes: number,
 ): WhatIf {
   const stateBytes = streams * 63e6;
   const scratchBytes = 0.4 * GiB;
   const plans = formats.map((format): WhatIfFormat => {
-    const kvBytes = contextTokens * streams * format.kvBytesPerToken;
+    const kvBytes = contextTokens * format.kvBytesPerToken;
+    const need = { contextTokens, weightsBytes, kvBytes, stateBytes, scratchBytes };
     const needBytes = weightsBytes + stateBytes + scratchBytes + kvBytes;
-    const largest = (roomBytes - (needBytes - kvBytes)) / (streams * format.kvBytesPerToken);
+    const largest = (roomBytes - (needBytes - kvBytes)) / format.kvBytesPerToken;
     return {
       ...format,
-      weightsBytes,
-      kvBytes,
-      stateBytes,
-      scratchBytes,
+      need,
       needBytes,
+      fullBytes: needBytes + (streams - 1) * kvBytes,
       fits: fitOf(needBytes, roomBytes),
       largestContextTokens: Math.max(0, Math.min(trainedTokens, Math.floor(largest / 32) * 32)),
+      memory: planned(memory, {
+        weights: weightsBytes,
+        kv_used: kvBytes,
+        state: stateBytes,
+        scratch: scratchBytes,
+      }),
     };
   });
   return { model, contextTokens, streams, trainedTokens, roomBytes, formats: plans };
+}
+
+/** The ledger with a model of these sizes in place of all others. */
+function planned(memory: Memory, sizes: Partial<Record<SegmentKind, number>>): Memory {
+  const kept = memory.segments.filter(({ kind }) => kind === 'headroom' || kind === 'other');
+  const all = { ...sizes, ...Object.fromEntries(kept.map(({ kind, bytes }) => [kind, bytes])) };
+  const taken = Object.values(all).reduce((sum, bytes) => sum + bytes, 0);
+  return {
+    ...memory,
+    totalBytes: Math.max(memory.totalBytes, taken),
+    segments: memory.segments.map(({ kind }) => ({
+      kind,
+      bytes: kind === 'free' ? Math.max(0, memory.totalBytes - taken) : (all[kind] ?? 0),
+      source: 'estimated',
+    })),
+  };
 }
 
 function fitOf(needBytes: number, roomBytes: number): Fit {

@@ -3,6 +3,14 @@ import type { Model, ModelPlace } from '../types';
 
 const GiB = 2 ** 30;
 
+/** A need of that size: half of it weights, the rest a conversation and scratch. */
+export function fakeNeed(needBytes: number, contextTokens: number): Model['need'] {
+  const weightsBytes = needBytes / 2;
+  const scratchBytes = needBytes / 8;
+  const kvBytes = needBytes - weightsBytes - scratchBytes;
+  return { contextTokens, weightsBytes, kvBytes, stateBytes: 0, scratchBytes };
+}
+
 export function fakeModel(change: Partial<Model>): Model {
   return {
     id: 'model',
@@ -15,6 +23,7 @@ export function fakeModel(change: Partial<Model>): Model {
     drafts: true,
     sizeBytes: 11.4e6,
     needBytes: 0.3 * GiB,
+    need: fakeNeed(0.3 * GiB, 32768),
     fits: 'yes',
     loaded: false,
     bundled: false,

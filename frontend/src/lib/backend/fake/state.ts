@@ -31,6 +31,9 @@ export function fakeEngine(model: string, now = Date.now()): Engine {
     contextTokens: 32768,
     cacheFormat: 'f16',
     stateFormat: 'f32',
+    drafter: '',
+    draftModel: '',
+    draftModelUnused: '',
     error: null,
     retryAt: 0,
     notice: null,
@@ -38,6 +41,7 @@ export function fakeEngine(model: string, now = Date.now()): Engine {
     pinned: false,
     requests: 0,
     memoryBytes: 1.2 * GiB,
+    reservedBytes: 0,
     generatedTokens: 0,
     draftTokens: 0,
     acceptedTokens: 0,
@@ -130,7 +134,7 @@ export function fakeCache(change: Partial<Cache>): Cache {
     evicted: 120,
     saveErrors: 0,
     error: '',
-    memoryBytes: 1.4 * GiB,
+    memoryBytes: 0.3 * GiB,
     ...change,
   };
 }
@@ -174,9 +178,10 @@ export function fakeMemory(loaded: boolean): State['memory'] {
     ? [
         ['weights', 4.1, 'measured'],
         ['kv_used', 0.6, 'measured'],
-        ['kv_cached', 1.4, 'measured'],
+        ['kv_cached', 0.3, 'measured'],
         ['state', 0.2, 'measured'],
         ['scratch', 0.4, 'estimated'],
+        ['reserved', 1.1, 'measured'],
       ]
     : [];
   const sizes: [SegmentKind, number, Source][] = [
@@ -190,7 +195,6 @@ export function fakeMemory(loaded: boolean): State['memory'] {
     availableBytes: free * GiB,
     headroomBytes: (free - 1) * GiB,
     wiredLimitBytes: 18 * GiB,
-    untouchedBytes: loaded ? 1.1 * GiB : 0,
     segments: [...sizes, ['free', free, 'reported'] as [SegmentKind, number, Source]].map(
       ([kind, size, source]) => ({
         kind,

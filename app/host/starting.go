@@ -1,0 +1,81 @@
+package host
+
+// The first seconds. Model folders may be many or slow, so the first scan may take a while. The
+// endpoint answers meanwhile: State and Acquire do not wait for the scan. A request for a model
+// does, and also for the start that StartLater has begun, so that it is not refused because it came
+// early.
+
+import (
+	"context"
+
+	"headroom/engine/problem"
+)
+
+// StartLater does what Start does, in the background, because finding the model takes as long as
+// the first scan. Requests that arrive meanwhile wait for it. The channel receives Start's error.
+func (h *Host) StartLater(nameOrDir string) (started <-chan error) {
+	done, result := make(chan struct{}), make(chan error, 1)
+	h.mu.Lock()
+	h.starting = done
+	h.mu.Unlock()
+	go func() {
+		err := h.Start(nameOrDir)
+		h.mu.Lock()
+		if h.starting == done {
+			h.starting = nil
+		}
+		h.subscribers.notify()
+		h.mu.Unlock()
+		close(done)
+		result <- err
+	}()
+	return result
+}
+
+// Listed reports whether the first scan of the model folders has ended. Until then, Models waits.
+func (h *Host) Listed() bool {
+	w := h.models.watcher
+	return w == nil || w.Listed()
+}
+
+// awaitStart waits for the first scan and for StartLater. The error is that of ctx.
+func (h *Host) awaitStart(ctx context.Context) error {
+	if w := h.models.watcher; w != nil {
+		if err := w.Await(ctx); err != nil {
+			return err
+		}
+	}
+	h.mu.Lock()
+	starting := h.starting
+	h.mu.Unlock()
+	if starting == nil {
+		return nil
+	}
+	select {
+	case <-starting:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// begins reports whether it is not known yet which models there are and which one starts.
+func (h *Host) begins() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.starting != nil || !h.Listed()
+}
+
+func errBegins() error {
+	return problem.New(problem.Loading, "The models are being looked for",
+		"Headroom has just started", "Try again in a moment.")
+}
+
+// noteListed notifies subscribers when the first scan has ended.
+func (h *Host) noteListed(ctx context.Context) {
+	if w := h.models.watcher; w != nil && w.Await(ctx) == nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.subscribers.notify()
+	}
+}

@@ -1,0 +1,105 @@
+package host
+
+// First models for a machine that has none: in MLX format, of supported architectures, one for each
+// size of memory. suggestions.json has their shapes, so what they need comes from the same dry run
+// as for a model on disk, and the list says the same once one is downloaded. Each name was found in
+// public documents or programs that load it from the hub (November 2026). The hub itself was not
+// queried.
+
+import (
+	_ "embed"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"headroom/app/library"
+	"headroom/app/memory"
+	"headroom/engine"
+)
+
+// Suggestion is a model that could be downloaded.
+type Suggestion struct {
+	ID            string     `json:"id"`
+	Note          string     `json:"note"`          // the key of the text that says what it is good for
+	DownloadBytes int64      `json:"downloadBytes"` // the approximate size of its files
+	NeedBytes     int64      `json:"needBytes"`     // the sum of Need
+	Need          NeedParts  `json:"need"`
+	Fits          memory.Fit `json:"fits"` // into RoomBytes
+}
+
+//go:embed suggestions.json
+var suggestionsJSON []byte
+
+// suggestion is an entry of suggestions.json: the smallest first.
+type suggestion struct {
+	ID            string          `json:"id"`
+	Note          string          `json:"note"`
+	DownloadBytes int64           `json:"downloadBytes"`
+	Config        json.RawMessage `json:"config"`
+
+	description engine.Description
+}
+
+// suggestions are the models that can be suggested, described once with the options that each would
+// be loaded with.
+type suggestions struct {
+	once sync.Once
+	all  []suggestion
+}
+
+func (s *suggestions) described(h *Host) []suggestion {
+	s.once.Do(func() {
+		if err := json.Unmarshal(suggestionsJSON, &s.all); err != nil {
+			h.log.Error("no models can be suggested", "err", err)
+		}
+		s.all = slices.DeleteFunc(s.all, func(one suggestion) bool { return one.Config == nil })
+		for i := range s.all {
+			one := &s.all[i]
+			d, err := library.DescribeSource(engine.Random(one.Config), h.engineOptions(one.ID))
+			if err != nil {
+				h.log.Error("a suggested model cannot be described", "model", one.ID, "err", err)
+			}
+			one.description = d
+		}
+	})
+	return s.all
+}
+
+// suggest returns three models to begin with, if no model but the bundled one can be used: the
+// three largest that fit, the largest first. If fewer fit, they are the three smallest.
+func (h *Host) suggest(models []library.Model, roomBytes int64) []Suggestion {
+	list := []Suggestion{}
+	if slices.ContainsFunc(models,
+		func(m library.Model) bool { return m.Err == nil && !m.Bundled }) {
+		return list
+	}
+	fitting := 0
+	for _, one := range h.suggestions.described(h) {
+		need := needOf(one.description, nil, roomBytes, 0)
+		s := Suggestion{ID: one.ID, Note: one.Note, DownloadBytes: one.DownloadBytes,
+			NeedBytes: need.TotalBytes(), Need: need}
+		if s.Fits = memory.Fits(s.NeedBytes, roomBytes); s.Fits != memory.No {
+			fitting++
+		}
+		list = append(list, s)
+	}
+	const most = 3
+	if end := max(fitting, most); end <= len(list) {
+		list = list[end-most : end]
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// The share of the available memory for weights, in percent, and their bytes for a thousand
+// parameters at 4 bits: the bits themselves, and a scale and a bias for each group of 64.
+const (
+	weightsPercent     = 85
+	bytesPerKiloParams = 563
+)
+
+// largestParameters estimates how many parameters a model may have that fits, for a person who has
+// not chosen one yet.
+func largestParameters(roomBytes int64) int64 {
+	return roomBytes / 100 * weightsPercent / bytesPerKiloParams * 1000
+}

@@ -1,0 +1,40 @@
+package chat
+
+// moreFormats has the formats of templates that build/oracle/templates/more.py unpacks.
+var moreFormats = map[string]string{
+	"ollama-command-a_111b":         "json_tools", // tool_use is another template
+	"ollama-deepseek-r1_latest":     "deepseek",
+	"ollama-deepseek-v3_671b":       "json_tools", // it shows calls only without content
+	"ollama-exaone3.5_7.8b":         "json_tools",
+	"ollama-falcon2_11b":            "json_tools",
+	"ollama-glm4_9b":                "glm4",
+	"ollama-granite3-dense_2b":      "granite30",
+	"ollama-granite3.2-vision_2b":   "granite30",
+	"ollama-granite3.2_8b":          "granite3",
+	"ollama-granite4_350m":          "json_tools",
+	"ollama-nemotron-mini_4b":       "nemotron_mini",
+	"ollama-olmo2_7b":               "json_tools",
+	"ollama-stable-code_3b":         "json_tools",
+	"xinference-DeepSeek-V3.2":      "deepseek",
+	"xinference-DeepSeek-V3.2-Exp":  "deepseek",
+	"xinference-Deepseek-V3.1":      "deepseek",
+	"xinference-Ernie4.5":           "json_tools",
+	"xinference-GLM-4.6":            "glm",
+	"xinference-GLM-4.7":            "glm47",
+	"xinference-GLM-4.7-Flash":      "glm47",
+	"xinference-Kimi-K2.5":          "kimi",
+	"xinference-Ling-3.0-tiny":      "glm",
+	"xinference-MiniMax-M2":         "minimax",
+	"xinference-deepseek-r1-0528":   "deepseek",
+	"xinference-deepseek-v3":        "deepseek",
+	"xinference-deepseek-v3-0324":   "deepseek",
+	"xinference-glm-5":              "glm47",
+	"xinference-glm4-0414":          "glm4",
+	"xinference-glm4-chat":          "glm4",
+	"xinference-gpt-oss":            "harmony",
+	"xinference-internlm3-instruct": "json_tools",
+	"xinference-minicpm5-1b":        "minicpm5",
+	"xinference-qwen3.8":            "qwen3_coder",
+	"xinference-seed-oss":           "seed_oss",
+	"xinference-telechat":           "json_tools",
+}
