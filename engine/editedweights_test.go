@@ -66,8 +66,8 @@ func TestEditedWeights(t *testing.T) {
 }
 
 // TestEditedWhileLoaded edits a model's files in place, while it is loaded or after that, and asks.
-// Then the files are as before, and the model is loaded again. What other weights have computed must
-// not come from the store, and what is computed then is stored.
+// Then the files are as before, and the model is loaded again. What other weights have computed
+// must not come from the store, and what is computed then is stored.
 func TestEditedWhileLoaded(t *testing.T) {
 	files, err := fs.Sub(demo.Files, "model")
 	if err != nil {
@@ -109,8 +109,8 @@ func TestEditedWhileLoaded(t *testing.T) {
 		}
 		writeAt(t, path, 0, whole)
 		if n := cached(nil, nothing); n != 0 {
-			t.Errorf("edited while it was loaded: %t: %d tokens came from the edited weights", while,
-				n)
+			t.Errorf("edited while it was loaded: %t: %d tokens came from the edited weights",
+				while, n)
 		}
 		if n := cached(nil, nothing); n < 256 {
 			t.Errorf("only %d tokens came from the cache of the whole weights", n)

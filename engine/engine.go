@@ -246,13 +246,13 @@ func (e *Engine) changedFile() string {
 	return file
 }
 
-// unchanged reports whether no file has changed while the model was loaded. Otherwise the digest may
-// be that of other weights than those in memory.
+// unchanged reports whether no file has changed while the model was loaded. Otherwise the digest
+// may be that of other weights than those in memory.
 func (e *Engine) unchanged() bool {
 	file := e.changedFile()
 	if file != "" {
-		slog.Warn("the model's files have changed while it was loaded: its prefix cache on disk is "+
-			"not used", "file", file, "fix", "unload the model and load it again")
+		slog.Warn("the model's files have changed while it was loaded: its prefix cache on disk "+
+			"is not used", "file", file, "fix", "unload the model and load it again")
 	}
 	return file == ""
 }

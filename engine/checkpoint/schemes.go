@@ -54,8 +54,8 @@ type modulePattern struct {
 // The class of all matrices that Headroom loads. Others, such as Embedding, stay plain.
 const linearClass = "Linear"
 
-// Each expression is matched with each module, and a model may have tens of thousands. The time of a
-// match grows with the length of the module's name and the number of operators. Real expressions
+// Each expression is matched with each module, and a model may have tens of thousands. The time of
+// a match grows with the length of the module's name and the number of operators. Real expressions
 // have at most 200 bytes and a few operators. At these limits, a module takes about 2 ms.
 const (
 	maxPatternBytes     = 1 << 10 // of an expression

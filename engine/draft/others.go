@@ -40,8 +40,8 @@ type part struct {
 }
 
 // Add adds the tokens of a request of an owner. The first known ones have been added by an earlier
-// request of the same conversation. There may be fewer tokens: a preempted request has none that are
-// computed.
+// request of the same conversation. There may be fewer tokens: a preempted request has none that
+// are computed.
 func (o *Others) Add(owner string, tokens []int32, known int) {
 	if o.latest == nil {
 		o.seed = maphash.MakeSeed()

@@ -116,7 +116,8 @@ func TestOthersOfOwners(t *testing.T) {
 				t.Errorf("owner %q expects %d, which have been dropped", owner, got)
 			}
 		}
-		if n := len(o.tokens)/(othersTokens/4) + 1; len(o.parts) > n || cap(o.tokens) != othersTokens {
+		if most := len(o.tokens)/(othersTokens/4) + 1; len(o.parts) > most ||
+			cap(o.tokens) != othersTokens {
 			t.Errorf("%d requests are held, of %d tokens; room for %d", len(o.parts), len(o.tokens),
 				cap(o.tokens))
 		}

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileSystems are those that keep a change time of their own, by their magic number. A write through
-// a map changes it once the page is on disk, so file systems in memory are not among them.
+// fileSystems are those that keep a change time of their own, by their magic number. A write
+// through a map changes it once the page is on disk, so file systems in memory are not among them.
 var fileSystems = map[uint32]string{
 	unix.EXT4_SUPER_MAGIC:      "ext4", // ext2 and ext3 have the same number
 	unix.XFS_SUPER_MAGIC:       "xfs",
