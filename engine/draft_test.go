@@ -254,6 +254,7 @@ func TestOtherConversations(t *testing.T) {
 		"not kept":  func(e *engine.Engine) { ask(e, first, engine.Request{NoCache: true}) },
 		"off":       func(e *engine.Engine) { ask(e, first, engine.Request{Speculate: "off"}) },
 		"forgotten": func(e *engine.Engine) { ask(e, first, engine.Request{}); e.ForgetAll() },
+		"another's": func(e *engine.Engine) { ask(e, first, engine.Request{Owner: "b"}) },
 	} {
 		e := open(t, engine.Options{Speculate: engine.SpeculateLookup})
 		e.FreeRows()
@@ -270,6 +271,45 @@ func TestOtherConversations(t *testing.T) {
 			name != "after it" && more != 0 {
 			t.Errorf("%s: %d of %d tokens accepted, alone %d", name, n, len(want),
 				accepted["alone"])
+		}
+	}
+}
+
+// TestOwners: the usage of a named owner counts cached tokens in whole pages, also while the prompt
+// is computed, so that it does not tell how many tokens of another owner's prompt are right.
+func TestOwners(t *testing.T) {
+	prompt := make([]int32, 700)
+	for i := range prompt {
+		prompt[i] = int32(7 + i*i%251)
+	}
+	for owner, want := range map[string]int{"a": 640, "b": 640, "": 641} {
+		e := openModel(t, tinySource(t, "qwen3"), engine.Options{ContextTokens: 1024})
+		_, _, done := collect(t, submit(t, e, engine.Request{Prompt: prompt[:645], MaxTokens: 20,
+			IgnoreEOS: true, Owner: "a"}))
+		if n := done.Usage.CachedTokens; n != 0 {
+			t.Fatalf("the first request: %d cached tokens", n)
+		}
+		guess := slices.Clone(prompt)
+		guess[641]++
+		s := submit(t, e, engine.Request{Prompt: guess, MaxTokens: 1, Owner: owner})
+		for {
+			event, err := s.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			u := event.Usage
+			if n := u.PromptDoneTokens; owner != "" && n%32 != 0 && n != len(guess) {
+				t.Errorf("owner %q: %d tokens done", owner, n)
+			}
+			if event.Type == engine.Done {
+				if u.CachedTokens != want {
+					t.Errorf("owner %q: %d cached tokens, expected %d", owner, u.CachedTokens, want)
+				}
+				break
+			}
+		}
+		if s := e.Stats(); owner != "" && s.CachedTokens%32 != 0 {
+			t.Errorf("owner %q: statistics have %d cached tokens", owner, s.CachedTokens)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestDraftedDistribution(t *testing.T) {
 			p := &proposer{way: w, depth: drawnTokens - 1, vocab: 300,
 				r: rand.New(rand.NewPCG(1, 9))}
 			for cell := range want {
-				p.others.Add(slices.Concat(prompt, cell[:]), 0)
+				p.others.Add("", slices.Concat(prompt, cell[:]), 0)
 				p.prediction = slices.Concat(p.prediction, prompt[50:], cell[:])
 			}
 			o.Speculate, o.Draft = engine.SpeculateAuto, p.propose

@@ -4,6 +4,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 
 	"headroom/app/demo"
@@ -60,5 +62,82 @@ func TestEditedWeights(t *testing.T) {
 	}
 	if n := cached(dir); n != 0 {
 		t.Errorf("%d tokens came from the cache of the weights before the edit", n)
+	}
+}
+
+// TestEditedWhileLoaded edits a model's files in place, while it is loaded or after that, and asks.
+// Then the files are as before, and the model is loaded again. What other weights have computed
+// must not come from the store, and what is computed then is stored.
+func TestEditedWhileLoaded(t *testing.T) {
+	files, err := fs.Sub(demo.Files, "model")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, while := range []bool{false, true} {
+		dir, store := t.TempDir(), t.TempDir()
+		if err := os.CopyFS(dir, files); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, "model.safetensors")
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cached := func(progress func(float64), loaded func()) int {
+			t.Helper()
+			blocks := openStore(t, store)
+			defer blocks.Close()
+			e := openModel(t, engine.Source{Dir: dir}, engine.Options{BlockStore: blocks,
+				Progress: progress})
+			defer e.Close()
+			loaded()
+			history := system("Answer briefly. ", 200)
+			return ask(t, e, &history, questions[0]).usage.CachedTokens
+		}
+		edit := sync.OnceFunc(func() {
+			edited := slices.Clone(whole)
+			for at := len(whole) / 2; at < len(whole); at += 1000 {
+				edited[at] ^= 0x11
+			}
+			writeAt(t, path, 0, edited)
+		})
+		nothing := func() {}
+		if while { // Prefault reports progress once it has the digest
+			cached(func(float64) { edit() }, nothing)
+		} else {
+			cached(nil, edit)
+		}
+		writeAt(t, path, 0, whole)
+		if n := cached(nil, nothing); n != 0 {
+			t.Errorf("edited while it was loaded: %t: %d tokens came from the edited weights",
+				while, n)
+		}
+		if n := cached(nil, nothing); n < 256 {
+			t.Errorf("only %d tokens came from the cache of the whole weights", n)
+		}
+	}
+}
+
+// writeAt writes to a file in place, again and again until the time of its change is another one.
+func writeAt(t *testing.T, path string, at int, data []byte) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	before, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := f.WriteAt(data, int64(at)); err != nil {
+			t.Fatal(err)
+		}
+		if after, err := f.Stat(); err != nil {
+			t.Fatal(err)
+		} else if !after.ModTime().Equal(before.ModTime()) {
+			return
+		}
 	}
 }

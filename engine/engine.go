@@ -224,8 +224,8 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 			StateBytes: need.StateBytes, ScratchBytes: need.ScratchBytes,
 			GrowthBytes: need.GrowthBytes, OtherBytes: p.DraftCacheBytes()},
 	}
-	if o.BlockStore != nil && !p.NoPrefixCache && c.Fingerprint != "" {
-		c.Store, c.StoreModel = o.BlockStore, e.storedModel()
+	if o.BlockStore != nil && !p.NoPrefixCache && c.Fingerprint != "" && e.unchanged() {
+		c.Store, c.StoreModel, c.ChangedFile = o.BlockStore, e.storedModel(), e.changedFile
 		c.PreloadBytes = min(o.PreloadBytes, p.Pages.Bytes(p.PageSizes)/4)
 		// At this distance, a stored state is no larger than the keys and values between two
 		// states.
@@ -234,6 +234,27 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 		}
 	}
 	return c
+}
+
+// changedFile returns a file that stored keys and values depend on, if it has changed since its
+// digest was found.
+func (e *Engine) changedFile() string {
+	file := e.weights.ChangedFile()
+	if file == "" && e.plan.Spec.Block != nil {
+		file = e.draft.weights.ChangedFile()
+	}
+	return file
+}
+
+// unchanged reports whether no file has changed while the model was loaded. Otherwise the digest
+// may be that of other weights than those in memory.
+func (e *Engine) unchanged() bool {
+	file := e.changedFile()
+	if file != "" {
+		slog.Warn("the model's files have changed while it was loaded: its prefix cache on disk "+
+			"is not used", "file", file, "fix", "unload the model and load it again")
+	}
+	return file == ""
 }
 
 func (e *Engine) schedOptions() sched.Options {

@@ -199,7 +199,7 @@ func (p *proposer) know(prompt, answer []int32) {
 	for i := len(prompt) + 5; i < len(known); i += 7 {
 		known[i] ^= 1
 	}
-	p.others.Add(known, 0)
+	p.others.Add("", known, 0)
 }
 
 // aheadPrompts returns prompts of many lengths. Some repeat themselves.

@@ -149,7 +149,7 @@ func (s *Store) Find(text string) *guard.Caller {
 	}
 	k := s.list[found]
 	s.use(k.ID, Usage{LastUse: s.now()})
-	return &guard.Caller{Name: k.Name, Models: slices.Clone(k.Models),
+	return &guard.Caller{ID: k.ID, Name: k.Name, Models: slices.Clone(k.Models),
 		Priority: k.Priority.engine(), Begin: s.begin(k.ID)}
 }
 

@@ -56,7 +56,9 @@ func parseCompressed(q *Quantization, data json.RawMessage) error {
 	if len(c.all) == 0 {
 		return refuseCompressed("config.json names no group of quantized weights")
 	}
-	c.ignored.add(given.Ignore, 0)
+	if why := c.ignored.add(given.Ignore, 0); why != "" {
+		return refuseCompressed(why)
+	}
 	q.schemes, q.pack = c, c.all[max(c.targets.class-1, 0)].pack
 	return nil
 }
@@ -87,7 +89,9 @@ func (c *schemes) addGroup(data json.RawMessage, format string) error {
 	if s.pack, why = packing(s); why != "" {
 		return refuseCompressed(why)
 	}
-	c.targets.add(group.Targets, len(c.all))
+	if why := c.targets.add(group.Targets, len(c.all)); why != "" {
+		return refuseCompressed(why)
+	}
 	c.all = append(c.all, s)
 	return nil
 }

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -71,15 +72,65 @@ func TestCompressedRefusals(t *testing.T) {
 	}
 }
 
-// TestHostilePatterns checks that expressions which would cost very much are ignored.
+// TestHostilePatterns: expressions with counts are ignored. Those that would take very long are
+// refused with a sentence, before any is matched.
 func TestHostilePatterns(t *testing.T) {
 	var p modulePatterns
-	p.add([]string{"re:(((a{999}){999}){9})*", "re:b"}, 0)
-	if n := len(p.regexps); n != 1 {
-		t.Errorf("%d expressions, expected only the one without a count", n)
+	if why := p.add([]string{"re:(((a{999}){999}){9})*", "re:b"}, 0); why != "" ||
+		len(p.regexps) != 1 {
+		t.Errorf("%q, %d expressions, expected only the one without a count", why, len(p.regexps))
 	}
-	p.add(slices.Repeat([]string{"re:(a*)*b"}, 2*maxPatternBytes), 0)
-	if n, most := len(p.regexps), maxPatternBytes/len("(a*)*b"); n > most {
-		t.Errorf("%d expressions, expected at most %d", n, most)
+	real := []string{"re:.*gate$", "re:model\\.layers\\.(0|1|2)\\..*(q|k|v)_proj", "lm_head"}
+	for layer := range 80 {
+		real = append(real, fmt.Sprintf("re:.*layers\\.%d\\..*down_proj", layer))
+	}
+	for name, c := range map[string]struct {
+		targets []string
+		says    string
+	}{
+		"real ones":      {real, ""},
+		"the longest":    {[]string{"re:" + strings.Repeat("a", maxPatternBytes)}, ""},
+		"too long":       {[]string{"re:" + strings.Repeat("a", 1+maxPatternBytes)}, "1025 bytes"},
+		"too many":       {slices.Repeat([]string{"re:a"}, 1+maxPatterns), "too many"},
+		"many operators": {slices.Repeat([]string{"re:(.*.*)*.*a*"}, 103), "too many"},
+	} {
+		var p modulePatterns
+		if why := p.add(c.targets, 0); (why == "") != (c.says == "") ||
+			!strings.Contains(why, c.says) {
+			t.Errorf("%s: got %q, expected %q", name, why, c.says)
+		}
+	}
+	long := `"re:` + strings.Repeat("(.*.*)*.*a*", 2800) + `zzz"`
+	for config, says := range map[string]string{
+		`"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"a": ` +
+			group("4", "128", `"Linear"`) + `}, "ignore": [` + long + `]`: "30803 bytes",
+		`"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"a": ` +
+			group("4", "128", long) + `}`: "30803 bytes",
+		`"quant_method": "gptq", "bits": 4, "dynamic": {"-:` + long[4:] + `: {}}`: "30803 bytes",
+		`"quant_method": "gptq", "bits": 4, "dynamic": {"+:` + long[4:] + `: {}}`: "30803 bytes",
+	} {
+		_, err := ParseConfig([]byte(`{"model_type": "m", "quantization_config": {` + config +
+			`}}`))
+		if p := problem.From(err); err == nil || p.Code == problem.Internal ||
+			!strings.Contains(err.Error(), says) {
+			t.Errorf("%.90s: got %v, expected %q", config, err, says)
+		}
+	}
+}
+
+// TestModuleMatchedOnce: loading asks for a module several times. Only the first time its name is
+// matched.
+func TestModuleMatchedOnce(t *testing.T) {
+	c := &schemes{all: []scheme{{Bits: 4}, {Bits: 8}}}
+	_ = c.targets.add([]string{"re:a"}, 1)
+	_ = c.ignored.add([]string{"re:b"}, 0)
+	for range 2 { // the second time without expressions
+		if s, ok := c.of("a.x"); !ok || s.Bits != 8 {
+			t.Errorf("a.x: %+v, %t", s, ok)
+		}
+		if s, ok := c.of("b.x"); ok {
+			t.Errorf("b.x: %+v", s)
+		}
+		c.targets, c.ignored = modulePatterns{}, modulePatterns{}
 	}
 }

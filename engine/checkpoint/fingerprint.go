@@ -7,7 +7,8 @@ package checkpoint
 // Reading 20 GB at each start would take longer than loading the model. So the digest of the
 // tensors is remembered together with the stamps of their files (safetensors.Stamp), and only the
 // first load of new or changed files computes it. It reads the files in order on all cores, which
-// also brings them into memory, as Prefault must.
+// also brings them into memory, as Prefault must. On a file system whose stamps may stay the same
+// after a write, it is computed at each load.
 
 import (
 	"context"
@@ -16,6 +17,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -102,27 +104,82 @@ func (w *Weights) stamps() (name, stamps string) {
 
 // findDigest sets digest to the digest of the tensors, and finds those that are not finite. It
 // reads them unless Digests has both with the stamps of the files. It calls done with the number of
-// bytes that it has read. If ctx ends first, it returns ctx.Err().
+// bytes that it has read. now is a time before the call. If ctx ends first, it returns ctx.Err().
 func (w *Weights) findDigest(ctx context.Context, now time.Time,
 	done func(bytes int)) (err error) {
-	name, stamps := w.stamps()
-	if stamps != "" && w.Digests != nil {
+	remembers := w.Digests != nil && w.remembers()
+	if remembers {
+		name, stamps := w.stamps()
 		text, _ := w.Digests.Digest(name)
 		if known, rest, _ := strings.Cut(text, " "); known == stamps && w.recall(rest) {
 			return nil
 		}
 	}
-	settled := w.settled(now)
+	if w.Digests != nil {
+		remembers = w.sync(ctx) && remembers && w.settled(now)
+	}
 	if w.digest, err = w.digestTensors(ctx, done); err != nil {
 		return err
 	}
-	if text, ok := w.remembered(); ok && stamps != "" && w.Digests != nil && settled {
+	if text, ok := w.remembered(); ok && remembers {
+		name, stamps := w.stamps()
 		w.Digests.SetDigest(name, stamps+" "+text)
 	}
 	return nil
 }
 
-// settled reports whether every later write of the files would change a stamp.
+// remembers reports whether every file has a stamp that changes with its content.
+func (w *Weights) remembers() bool {
+	if name, _ := w.stamps(); name == "" {
+		return false
+	}
+	keeps := w.keepsChangeTime
+	if keeps == nil {
+		keeps = safetensors.KeepsChangeTime
+	}
+	for _, f := range w.files.Files() {
+		if fileSystem, ok := keeps(f.Path()); !ok {
+			slog.Debug("the weights are hashed at each load: their file system is not known to "+
+				"show every change", "file", f.Path(), "file_system", fileSystem)
+			return false
+		}
+	}
+	return true
+}
+
+// sync makes every later write of the files change a stamp, and reports whether it could.
+func (w *Weights) sync(ctx context.Context) bool {
+	for _, f := range w.files.Files() {
+		if f.Stamp() == (safetensors.Stamp{}) || ctx.Err() != nil {
+			return false
+		}
+		if err := f.Sync(); err != nil {
+			slog.Debug("the digest of the weights is not remembered", "err", err)
+			return false
+		}
+	}
+	return true
+}
+
+// ChangedFile returns a file of the weights that has been changed or replaced since Prefault; "":
+// none. It asks the system for the stamp of each file.
+func (w *Weights) ChangedFile() string {
+	if w.files == nil {
+		return ""
+	}
+	for _, f := range w.files.Files() {
+		if f.Changed() {
+			return f.Path()
+		}
+	}
+	if block := w.modules[blockModule]; block != nil {
+		return block.ChangedFile()
+	}
+	return ""
+}
+
+// settled reports whether no file has been written to since shortly before now, a time before sync.
+// Otherwise a page may have been written to after it, without a change of the stamp since then.
 func (w *Weights) settled(now time.Time) bool {
 	return !slices.ContainsFunc(w.files.Files(), func(f *safetensors.File) bool {
 		return now.Sub(time.Unix(0, f.Stamp().Changed)) < stampAge

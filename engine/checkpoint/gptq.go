@@ -71,7 +71,9 @@ func parseGPTQ(q *Quantization, data json.RawMessage) error {
 	}
 	for _, pattern := range patterns {
 		if plain, ok := strings.CutPrefix(pattern, "-:"); ok {
-			s.targets.add([]string{"re:" + plain}, plainScheme)
+			if why := s.targets.add([]string{"re:" + plain}, plainScheme); why != "" {
+				return refuseMethod("GPTQ", why)
+			}
 			continue
 		}
 		other := gptqConfig{Bits: base.Bits, Group: base.Group, Symmetric: base.Symmetric}
@@ -128,7 +130,9 @@ func (c *schemes) addGPTQ(s scheme, target string) error {
 	if s.pack = (pack{Bits: s.Bits}); s.Group > 0 {
 		s.pack.Group = s.Group
 	}
-	c.targets.add([]string{target}, len(c.all))
+	if why := c.targets.add([]string{target}, len(c.all)); why != "" {
+		return refuseMethod("GPTQ", why)
+	}
 	c.all = append(c.all, s)
 	return nil
 }

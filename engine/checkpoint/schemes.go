@@ -4,8 +4,10 @@ package checkpoint
 // must agree.
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // scheme is how another program has quantized the weights of a group of modules.
@@ -31,14 +33,17 @@ type schemes struct {
 	all     []scheme
 	targets modulePatterns
 	ignored modulePatterns
+
+	mu    sync.Mutex
+	known map[string]int // index+1 of the scheme of each module asked for; 0: it is plain
 }
 
 // modulePatterns maps names, expressions and classes of modules to indices of schemes.
 type modulePatterns struct {
-	paths   map[string]int
-	regexps []modulePattern
-	bytes   int // length of the expressions
-	class   int // index+1 of the scheme of the class Linear; 0: none
+	paths     map[string]int
+	regexps   []modulePattern
+	operators int // of the expressions
+	class     int // index+1 of the scheme of the class Linear; 0: none
 }
 
 type modulePattern struct {
@@ -52,13 +57,23 @@ const plainScheme = -1
 // The class of all matrices that Headroom loads. Others, such as Embedding, stay plain.
 const linearClass = "Linear"
 
-// maxPatternBytes bounds the length of all expressions, because each is matched with each module.
-const maxPatternBytes = 32 << 10
+// Each expression is matched with each module, and a model may have tens of thousands. The time of
+// a match grows with the length of the module's name and the number of operators. Real expressions
+// have at most 200 bytes and a few operators. At these limits, a module takes about 2 ms.
+const (
+	maxPatternBytes     = 1 << 10 // of an expression
+	maxPatterns         = 256
+	maxPatternOperators = 512 // of all expressions
+)
 
-// add adds the targets of the scheme with the given index. It ignores expressions that Go does not
-// have, because the tensors of a module tell its packing, too. It also ignores those with counts,
-// such as (a{1000}){1000}, which become very large programs.
-func (p *modulePatterns) add(targets []string, index int) {
+// patternOperators are the operators of expressions that make a match take longer.
+const patternOperators = "*+?|"
+
+// add adds the targets of the scheme with the given index. If the expressions are too long or too
+// many, it returns a sentence without a period that says so. It ignores expressions that Go does
+// not have, because the tensors of a module tell its packing, too. It also ignores those with
+// counts, such as (a{1000}){1000}, which become very large programs.
+func (p *modulePatterns) add(targets []string, index int) (why string) {
 	if p.paths == nil {
 		p.paths = map[string]int{}
 	}
@@ -66,11 +81,8 @@ func (p *modulePatterns) add(targets []string, index int) {
 		text, isExpression := strings.CutPrefix(target, "re:")
 		switch {
 		case isExpression:
-			if p.bytes += len(text); p.bytes > maxPatternBytes || strings.Contains(text, "{") {
-				continue
-			}
-			if r, err := regexp.Compile(`^(?:` + text + `)`); err == nil {
-				p.regexps = append(p.regexps, modulePattern{r, index})
+			if why := p.addExpression(text, index); why != "" {
+				return why
 			}
 		case target == linearClass:
 			p.class = index + 1
@@ -78,6 +90,34 @@ func (p *modulePatterns) add(targets []string, index int) {
 			p.paths[target] = index
 		}
 	}
+	return ""
+}
+
+// addExpression adds one expression; see add.
+func (p *modulePatterns) addExpression(text string, index int) (why string) {
+	if len(text) > maxPatternBytes {
+		return fmt.Sprintf("config.json has an expression of %d bytes for names of modules, "+
+			"expected at most %d", len(text), maxPatternBytes)
+	}
+	if strings.Contains(text, "{") {
+		return ""
+	}
+	r, err := regexp.Compile(`^(?:` + text + `)`)
+	if err != nil {
+		return ""
+	}
+	p.regexps = append(p.regexps, modulePattern{r, index})
+	for _, c := range text {
+		if strings.ContainsRune(patternOperators, c) {
+			p.operators++
+		}
+	}
+	if len(p.regexps) > maxPatterns || p.operators > maxPatternOperators {
+		return fmt.Sprintf("config.json has too many expressions for names of modules, expected "+
+			"at most %d, with at most %d of the operators %s", maxPatterns, maxPatternOperators,
+			patternOperators)
+	}
+	return ""
 }
 
 // find returns the index of the scheme of a module. A path goes before an expression, and that
@@ -94,14 +134,32 @@ func (p *modulePatterns) find(module string) (index int, ok bool) {
 	return p.class - 1, p.class > 0
 }
 
-// of returns the scheme of a module. ok is false if its weights are plain.
+// of returns the scheme of a module. ok is false if its weights are plain. A module is matched with
+// the expressions once, because loading asks for it several times.
 func (c *schemes) of(module string) (s scheme, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, known := c.known[module]
+	if !known {
+		n = c.match(module)
+		if c.known == nil {
+			c.known = map[string]int{}
+		}
+		c.known[module] = n
+	}
+	if n == 0 {
+		return s, false
+	}
+	return c.all[n-1], true
+}
+
+// match returns index+1 of the scheme of a module; 0: its weights are plain.
+func (c *schemes) match(module string) int {
 	if _, ignored := c.ignored.find(module); ignored {
-		return s, false
+		return 0
 	}
-	index, ok := c.targets.find(module)
-	if !ok || index == plainScheme {
-		return s, false
+	if index, ok := c.targets.find(module); ok {
+		return index + 1 // plainScheme+1 is 0
 	}
-	return c.all[index], true
+	return 0
 }

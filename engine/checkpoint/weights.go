@@ -46,8 +46,11 @@ type Weights struct {
 
 	digest    string          // of the tensors; "": not known yet
 	notFinite map[string]bool // tensors with a value that is not finite; nil: not known
-	source    Source
-	modules   map[string]*Weights // those that Module and AttachBlock have opened
+	// keepsChangeTime replaces safetensors.KeepsChangeTime in tests.
+	keepsChangeTime func(path string) (fileSystem string, keeps bool)
+
+	source  Source
+	modules map[string]*Weights // those that Module and AttachBlock have opened
 
 	// Only for a random model:
 	random      *rand.Rand

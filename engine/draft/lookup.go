@@ -19,6 +19,9 @@ const (
 // Lookup is the index of one sequence, and of a text before it that the answer may repeat.
 // Positions count the tokens of that text first.
 type Lookup struct {
+	// Owner is whose conversations in Others are followed; "" is an owner like any other.
+	Owner string
+
 	text   []int32
 	latest []int32 // by hash: the latest position after such a gram; 0: none
 	before []int32 // by position: the one before it with the same hash; 0: none
@@ -53,7 +56,7 @@ func (l *Lookup) Extend(tokens []int32, h *Hits, others *Others) {
 		l.add(tokens[:n], h)
 	}
 	if others != nil && l.equal < othersGram {
-		if at, equal := others.search(tokens); at > 0 {
+		if at, equal := others.search(l.Owner, tokens); at > 0 {
 			l.at, l.equal, l.others = at, equal, others
 		}
 	}

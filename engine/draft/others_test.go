@@ -16,10 +16,10 @@ func count(from, to int32) (tokens []int32) {
 
 func TestOthers(t *testing.T) {
 	var o Others
-	o.Add(count(100, 150), 0)
-	o.Add(slices.Concat(count(100, 150), count(300, 330)), 50) // its next turn
-	o.Add(count(500, 516), 0)                                  // nothing follows a gram
-	o.Add(nil, 25)                                             // a request that was preempted
+	o.Add("", count(100, 150), 0)
+	o.Add("", slices.Concat(count(100, 150), count(300, 330)), 50) // its next turn
+	o.Add("", count(500, 516), 0)                                  // nothing follows a gram
+	o.Add("", nil, 25)                                             // a request that was preempted
 	for _, c := range []struct {
 		name   string
 		tokens []int32
@@ -51,7 +51,7 @@ func TestOthers(t *testing.T) {
 func TestOthersFollowed(t *testing.T) {
 	for _, forget := range []int32{0, 130} {
 		var o Others
-		o.Add(count(100, 140), 0)
+		o.Add("", count(100, 140), 0)
 		tokens := count(100, 120)
 		l, hits := NewLookup(nil, 100), Hits{}
 		l.Extend(tokens, nil, &o)
@@ -79,6 +79,56 @@ func TestOthersFollowed(t *testing.T) {
 	}
 }
 
+// TestOthersOfOwners: owners have the same text with different ends. Each finds its own end, also
+// when the others have added theirs later, and never another's. An owner without texts finds none,
+// and neither does one whose text has been dropped.
+func TestOthersOfOwners(t *testing.T) {
+	text := count(100, 150)
+	owners := []string{"", "a", "b"}
+	found := map[string]int{}
+	for range 3 { // in one of these, the slots of two grams may be the same by chance
+		var o Others
+		look := func(owner string) []int32 {
+			l := NewLookup(nil, 100)
+			l.Owner = owner
+			l.Extend(text, nil, &o)
+			return l.Propose(text, MaxTokens)
+		}
+		for i, owner := range owners {
+			o.Add(owner, slices.Concat(text, count(int32(1000*i), int32(1000*i+9))), 0)
+		}
+		for i, owner := range owners {
+			got := look(owner)
+			if slices.Equal(got, count(int32(1000*i), int32(1000*i+min(9, MaxTokens)))) {
+				found[owner]++
+			} else if len(got) > 0 {
+				t.Errorf("owner %q expects %d", owner, got)
+			}
+		}
+		if got := look("c"); len(got) > 0 {
+			t.Errorf("an owner without texts expects %d", got)
+		}
+		for range 8 {
+			o.Add("c", count(5000, 5000+othersTokens/4), 0)
+		}
+		for _, owner := range owners {
+			if got := look(owner); len(got) > 0 {
+				t.Errorf("owner %q expects %d, which have been dropped", owner, got)
+			}
+		}
+		if most := len(o.tokens)/(othersTokens/4) + 1; len(o.parts) > most ||
+			cap(o.tokens) != othersTokens {
+			t.Errorf("%d requests are held, of %d tokens; room for %d", len(o.parts), len(o.tokens),
+				cap(o.tokens))
+		}
+	}
+	for _, owner := range owners {
+		if found[owner] == 0 {
+			t.Errorf("owner %q never found its own text", owner)
+		}
+	}
+}
+
 // TestOthersIsSound adds random requests, more than are held. Each search finds the latest gram
 // that is held and has a next token, or none if there is none; memory stays within its bound.
 func TestOthersIsSound(t *testing.T) {
@@ -94,7 +144,7 @@ func TestOthersIsSound(t *testing.T) {
 				tokens[i] = tokens[i-40+r.IntN(2)]
 			}
 		}
-		o.Add(tokens, 0)
+		o.Add("", tokens, 0)
 		if len(tokens) > othersGram {
 			all = append(append(all, tokens...), separator)
 		}
@@ -112,7 +162,7 @@ func TestOthersIsSound(t *testing.T) {
 					want = o.first + n
 				}
 			}
-			got, equal := o.search(gram)
+			got, equal := o.search("", gram)
 			switch {
 			case got == 0: // a later gram may have the same hash
 				dropped++
@@ -131,16 +181,16 @@ func TestOthersIsSound(t *testing.T) {
 // TestOthersForgets: nothing of what is forgotten stays in memory.
 func TestOthersForgets(t *testing.T) {
 	var o Others
-	o.Add(count(100, 150), 0)
+	o.Add("", count(100, 150), 0)
 	o.Forget()
 	if rest := o.tokens[:50]; slices.Max(rest) != 0 {
 		t.Errorf("memory has %d", rest)
 	}
-	if at, _ := o.search(count(100, 130)); at != 0 {
+	if at, _ := o.search("", count(100, 130)); at != 0 {
 		t.Errorf("found at %d", at)
 	}
-	o.Add(count(200, 250), 0)
-	if at, _ := o.search(count(200, 230)); !slices.Equal(o.from(at), count(230, 238)) {
+	o.Add("", count(200, 250), 0)
+	if at, _ := o.search("", count(200, 230)); !slices.Equal(o.from(at), count(230, 238)) {
 		t.Errorf("added afterwards: found at %d", at)
 	}
 }

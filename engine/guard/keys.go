@@ -21,6 +21,7 @@ type Keys interface {
 
 // Caller is who holds a named key.
 type Caller struct {
+	ID       string   // of the key; no other key has had it
 	Name     string   // of the key
 	Models   []string // IDs of the models that the key may use; none: all
 	Priority int      // requests of larger priority run first; 0: as without a named key

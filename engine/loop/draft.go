@@ -93,15 +93,16 @@ func (d *drafts) index(r *request) {
 	r.hits.Before, r.chain.Before = &d.hits, &d.chains.all
 	if allows(draft.WayLookup) {
 		r.lookup = draft.NewLookup(r.Prediction, len(r.Prompt)+min(r.MaxTokens, 4096))
+		r.lookup.Owner = r.Owner
 		r.lookup.Extend(r.Prompt, nil, nil)
 	}
 }
 
-// remember lets lookups of other requests find the tokens of one that has ended. Nothing of a
+// remember lets lookups of the same owner find the tokens of a request that has ended. Nothing of a
 // private request is found.
 func (d *drafts) remember(r *request) {
 	if r.lookup != nil && !r.Private && !r.NoCache {
-		d.others.Add(r.seq.Tokens[:r.seq.Computed], r.usage.CachedTokens)
+		d.others.Add(r.Owner, r.seq.Tokens[:r.seq.Computed], r.usage.CachedTokens)
 	}
 }
 

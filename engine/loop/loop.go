@@ -67,7 +67,11 @@ type Config struct {
 	Store            *blockstore.Store
 	StoreModel       blockstore.Model
 	StateEveryTokens int
-	Speculate        string // how tokens are decoded ahead; see draft.CheckWay
+	// ChangedFile returns a file of the weights that has changed since it was read; "": none. From
+	// then on nothing is stored, since StoreModel does not say what computed it. The writer of the
+	// Store calls it. nil: files do not change.
+	ChangedFile func() string
+	Speculate   string // how tokens are decoded ahead; see draft.CheckWay
 	// Draft decides what a pass verifies after the given tokens, whatever it costs. If it returns
 	// nil, or is nil, the loop decides. It is called by the loop and must not block. If running is
 	// true, the token after the given ones is being computed. Then Draft says whether the pass

@@ -6,6 +6,7 @@ package loop
 import (
 	"time"
 
+	"headroom/engine/cache"
 	"headroom/engine/cachemiss"
 	"headroom/engine/chat"
 	"headroom/engine/sample"
@@ -35,6 +36,10 @@ type Request struct {
 	// Prediction is a text that the answer may repeat. Only drafts depend on it.
 	Prediction []int32
 	Priority   int // waiting requests of larger priority run first
+	// Owner is whose request it is, such as the ID of an API key. All requests with "" have one
+	// owner, too. Drafts follow no conversation of another owner. Usage of a request with a named
+	// owner counts cached tokens in whole pages, since single ones would tell what others asked.
+	Owner string
 	// Private keeps the request in memory. None of its tokens, texts and titles are written to disk
 	// or shown, nor is its prompt looked up in the block store. Its prefix stays cached in memory.
 	Private bool
@@ -116,8 +121,8 @@ type Event struct {
 // Usage counts the tokens of a request.
 type Usage struct {
 	PromptTokens     int // length of the prompt
-	PromptDoneTokens int // prompt tokens in the KV cache so far
-	CachedTokens     int // prompt tokens that came from the prefix cache
+	PromptDoneTokens int // prompt tokens in the KV cache so far; see Request.Owner
+	CachedTokens     int // prompt tokens that came from the prefix cache; see Request.Owner
 	StoredTokens     int // cached tokens that were read back from disk
 	CompletionTokens int // generated so far, the end token included
 	// DraftTokens were proposed, and AcceptedTokens of them were what the model chose.
@@ -172,6 +177,14 @@ type request struct {
 
 	submitted, started, first, last time.Time
 	longestGap                      time.Duration
+}
+
+// counted returns how many of the first tokens of the prompt count as done; see Request.Owner.
+func (r *request) counted(tokens int) int {
+	if r.Owner != "" && tokens < len(r.Prompt) {
+		tokens -= tokens % cache.PageTokens
+	}
+	return tokens
 }
 
 // observeToken counts a generated token.

@@ -192,11 +192,11 @@ func (r *request) compactFor(to int) *kernels.Compact {
 // how many prompt tokens were cached.
 func (l *Loop) start(r *request, now time.Time) {
 	r.started = now
-	r.usage.CachedTokens = r.seq.Cached
-	r.usage.StoredTokens = max(0, min(r.seq.Cached, r.storedTo)-r.storedFrom)
-	r.usage.PromptDoneTokens = r.seq.Cached
+	cached := r.counted(r.seq.Cached)
+	r.usage.CachedTokens, r.usage.PromptDoneTokens = cached, cached
+	r.usage.StoredTokens = max(0, min(cached, r.storedTo)-r.storedFrom)
 	l.countPreloaded(r)
-	l.counters.CachedTokens += int64(r.seq.Cached)
+	l.counters.CachedTokens += int64(cached)
 	r.stream.put(Event{Type: Prefill, Usage: r.usage})
 }
 

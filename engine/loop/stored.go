@@ -50,6 +50,8 @@ type storedBlocks struct {
 	// shortSince is when requests began to wait for pages, in Unix nanoseconds; 0: none is waiting.
 	// The writer reads it.
 	shortSince atomic.Int64
+	// changed is true once the files of the weights have changed. Only the writer uses it.
+	changed bool
 
 	preload preload // prefixes read before a request needs them
 
@@ -291,10 +293,17 @@ func (l *Loop) save(c *conversation, tail bool) {
 		return
 	}
 	held := l.sched.Hold(c.tokens)
+	checked := false
 	s := blockstore.Sequence{
 		Tokens: c.tokens[:held.Tokens], Tail: tail, Reused: c.reused, Title: c.title,
 		SecondsPerToken: l.stored.secondsPerToken,
-		Stop:            func() bool { return c.forgotten.Load() || l.stopWriting() },
+		Stop: func() bool {
+			if !checked { // what is to be saved was computed before that
+				checked = true
+				l.checkWeights()
+			}
+			return l.stored.changed || c.forgotten.Load() || l.stopWriting()
+		},
 		KV: func(from, to int) []blockstore.Tensor {
 			pages := held.Pages[from/cache.PageTokens : pagesFor(to)]
 			return usedTensors(l.regionsAt(from), pages, to-from)
@@ -314,6 +323,19 @@ func (l *Loop) save(c *conversation, tail bool) {
 	}
 	l.stored.pending++
 	l.stored.saving[c]++
+}
+
+// checkWeights sets changed if the files of the weights have changed. The writer of the store calls
+// it.
+func (l *Loop) checkWeights() {
+	if l.stored.changed || l.config.ChangedFile == nil {
+		return
+	}
+	if file := l.config.ChangedFile(); file != "" {
+		l.stored.changed = true
+		slog.Warn("the model's files have changed since it was loaded: its prefix cache is no "+
+			"longer written to disk", "file", file, "fix", "unload the model and load it again")
+	}
 }
 
 // saved is called when a write of c has ended and released its memory.

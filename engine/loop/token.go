@@ -19,7 +19,7 @@ func (l *Loop) deliver(s *step, now time.Time) {
 			l.finish(r, FinishError, s.err)
 			continue
 		}
-		if done := min(w.To, r.usage.PromptTokens); done > r.usage.PromptDoneTokens {
+		if done := r.counted(min(w.To, r.usage.PromptTokens)); done > r.usage.PromptDoneTokens {
 			l.counters.addPrompt(now, done-r.usage.PromptDoneTokens)
 			r.usage.PromptDoneTokens = done
 			r.stream.put(Event{Type: Prefill, Usage: r.usage})

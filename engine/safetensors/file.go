@@ -9,8 +9,8 @@ import (
 	"sort"
 )
 
-// File is one mapped file. Its methods are safe for concurrent use, except Close, which must be
-// called after the last use of Mapping and of the Data of its tensors.
+// File is one mapped file. Its methods are safe for concurrent use, except Sync and
+// Close. Close must be called after the last use of Mapping and of the Data of its tensors.
 type File struct {
 	path     string
 	mapping  []byte

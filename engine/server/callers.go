@@ -41,6 +41,15 @@ func keyName(r *http.Request) string {
 	return ""
 }
 
+// ownerOf returns engine.Request.Owner for a request. All requests without a named key have one
+// owner. A key with the name of a removed one is another owner.
+func ownerOf(r *http.Request) string {
+	if c := guard.CallerOf(r); c != nil {
+		return c.ID
+	}
+	return ""
+}
+
 // begin begins a request of a route. If it uses a model, it counts for its key, and the request
 // that begin returns ends when the key is removed. The error is a Problem, because the key has
 // reached a limit. Otherwise the handler calls end when it has answered.

@@ -346,6 +346,50 @@ func TestRoutesThatCount(t *testing.T) {
 	}
 }
 
+// TestOwnersOfKeys: each named key is an owner of its requests, whatever it is sent as, and every
+// request without one has the same owner. A key with the name of a removed one is another owner.
+func TestOwnersOfKeys(t *testing.T) {
+	e := newFakeEngine(says)
+	store, err := keys.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := start(t, e, server.Options{Guard: &guard.Guard{Keys: store, APIKey: "unnamed"}}).URL
+	owner := func(key, path, body string) string {
+		t.Helper()
+		status, _, text := post(t, url+path, body, "X-Api-Key", key)
+		if status != 200 {
+			t.Fatalf("%s: %d %s", path, status, text)
+		}
+		<-e.streams
+		return (<-e.requests).Owner
+	}
+	seen := map[string]string{}
+	first := addKey(t, store, "alice", keys.Limits{})
+	for _, key := range []struct{ name, text string }{{"alice", first},
+		{"bob", addKey(t, store, "bob", keys.Limits{})}, {"none", "unnamed"}} {
+		one := owner(key.text, "/v1/completions", `{"prompt":"hi"}`)
+		for path, body := range map[string]string{"/v1/messages": messageWith,
+			"/v1/chat/completions": chatWith} {
+			body = strings.Replace(body, "MODEL", "demo", 1)
+			if other := owner(key.text, path, body); other != one {
+				t.Errorf("%s: the owner is %q in %s and %q elsewhere", key.name, other, path, one)
+			}
+		}
+		if (one == "") != (key.name == "none") || seen[one] != "" {
+			t.Errorf("%s: the owner is %q, as of %q", key.name, one, seen[one])
+		}
+		seen[one] = key.name
+	}
+	if _, _, err := store.Remove("alice"); err != nil {
+		t.Fatal(err)
+	}
+	if one := owner(addKey(t, store, "alice", keys.Limits{}), "/v1/completions",
+		`{"prompt":"hi"}`); seen[one] != "" {
+		t.Errorf("a new key: the owner is that of %q", seen[one])
+	}
+}
+
 // TestConcurrentRequestsOfAKey: while a request runs, the key's next one is refused, and that of
 // another key is not.
 func TestConcurrentRequestsOfAKey(t *testing.T) {

@@ -36,6 +36,7 @@ type choices struct {
 	record *record
 	out    response
 	list   []*generation
+	owner  string    // see engine.Request
 	begun  []*choice // those that have been submitted, in order
 
 	usage  generate.Usage // of the answers that are complete
@@ -53,7 +54,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, list []*genera
 		list[0].Cancellable(func() { cancel(errCancelled) })
 		r = r.WithContext(ctx)
 	}
-	c := &choices{server: s, record: rec, list: list}
+	c := &choices{server: s, record: rec, list: list, owner: ownerOf(r)}
 	c.out = s.output(w, r, list[0], c.prompt)
 	first := c.submit(0)
 	if first.err != nil && !lostProcess(first.err) {
@@ -103,6 +104,7 @@ func (c *choices) submit(i int) *choice {
 		Uncached:  g.Cache == generate.CacheNone,
 		NoAnswer:  g.NoAnswer,
 		Priority:  g.Priority,
+		Owner:     c.owner,
 		Speculate: g.Speculate, Prediction: g.prediction,
 	}}
 	if g.read != nil {
