@@ -93,7 +93,7 @@ func describeCache(t *testing.T, config []byte, limit int) {
 	runtime.ReadMemStats(&before)
 	c, err := engine.DescribeCache(config, engine.Options{MaxKVTokens: limit})
 	runtime.ReadMemStats(&after)
-	const everyModel = 32 << 20 // 8 KiB for each of at most 4096 layers
+	const everyModel = 40 << 20 // 10 KiB for each of at most 4096 layers
 	if used, most := after.TotalAlloc-before.TotalAlloc,
 		uint64(everyModel+200*len(config)); used > most {
 		t.Errorf("%d bytes allocated for a config of %d, expected at most %d", used, len(config),

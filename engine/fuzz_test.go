@@ -49,7 +49,7 @@ func describe(t *testing.T, config, weights []byte) (refused bool) {
 	runtime.ReadMemStats(&before)
 	d, err := engine.Describe(src, engine.Options{AvailableBytes: 8 << 30, ChunkTokens: 64})
 	runtime.ReadMemStats(&after)
-	const everyModel = 512 << 10
+	const everyModel = 576 << 10
 	if used, most := after.TotalAlloc-before.TotalAlloc,
 		uint64(everyModel+len(weights)+100*len(config)); used > most {
 		t.Errorf("%d bytes allocated for a config of %d and weights of %d, expected at most %d",

@@ -210,6 +210,4 @@ type Info struct {
 	Drafter string
 	// DraftModel is the name of Options.DraftModel if that drafts; "" if it does not.
 	DraftModel string
-	// DraftModelUnused is why Options.DraftModel does not draft; "" if it does, or there is none.
-	DraftModelUnused string
 }

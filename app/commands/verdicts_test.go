@@ -354,7 +354,7 @@ func TestArchitecturesInHelp(t *testing.T) {
 	code, out, _ := headroom("", "models", "--help")
 	list := strings.Join(strings.Fields(out), " ")
 	if code != 0 || !strings.Contains(list, "Supported architectures (model_type in config.json): "+
-		"bert, cohere, cohere2,") || !strings.Contains(list, "xlm-roberta, xverse.") {
+		"afmoe, bert, cohere, cohere2,") || !strings.Contains(list, "xlm-roberta, xverse.") {
 		t.Errorf("exit %d, %s", code, out)
 	}
 }

@@ -135,7 +135,7 @@ func TestDrawOnlyDifferences(t *testing.T) {
 	if n.updates != before {
 		t.Errorf("%d updates for the same state", n.updates-before)
 	}
-	tray.Draw(state(host.Ready, func(s *State) { s.Memory.HeadroomBytes = 0 }))
+	tray.Draw(state(host.Ready, func(s *State) { s.Memory.HeadroomBytes, s.RoomBytes = 0, 0 }))
 	// The row of the available memory, and the row of the large model, which repeats it.
 	if got := n.updates - before; got != 2 {
 		t.Errorf("%d updates, want 2", got)

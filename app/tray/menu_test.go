@@ -26,6 +26,8 @@ func state(status host.Status, change func(*State)) State {
 		Endpoint: host.Endpoint{URL: "http://127.0.0.1:11811/v1"},
 		Cache:    cache.Stats{On: true, Bytes: 3_210_000_000, MaxBytes: 20e9},
 		Memory:   memory.Ledger{TotalBytes: 32 * gib, HeadroomBytes: 13207024435}, // 12.3 * 2^30
+
+		RoomBytes: 13207024435,
 	}, Models: []host.Model{
 		{ID: "headroom-demo", Architecture: "qwen3_5_moe", Quantization: "4-bit, group 64",
 			SizeBytes: 11_400_000, NeedBytes: 64 << 20, Fits: memory.Yes, Bundled: true},
@@ -212,7 +214,7 @@ func TestRows(t *testing.T) {
 			"   headroom-demo, 11.4 MB -> start headroom-demo", "org/broken"},
 		{"a running model that no longer fits can be unloaded",
 			state(host.Ready, func(s *State) { s.Models[0].Fits = memory.No }),
-			"  *headroom-demo, needs 64.0 MB, 12.3 GB available -> stop headroom-demo", ""},
+			"  *headroom-demo, needs 64 MB, 12.3 GB available -> stop headroom-demo", ""},
 		{"another model is loaded, too", state(host.Ready, beside(host.Ready)),
 			" Ready, headroom-demo and 1 more (grey)", ""},
 		{"another model is busy", state(host.Ready, beside(host.Busy)),

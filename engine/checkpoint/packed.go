@@ -36,9 +36,9 @@ type packedCodes[M any] interface {
 func stackPacked[M packedCodes[M]](s Scope, e int, name func(int) string, n, k int,
 	open func(name string) M) *kernels.Weight {
 	var none M
-	parts := make([]M, e)
-	for i := range parts {
-		parts[i] = open(name(i))
+	var parts []M // grows, because e may be more than the files have
+	for i := range e {
+		parts = append(parts, open(name(i)))
 		switch {
 		case s.w.err != nil:
 		case parts[i] == none:
@@ -62,13 +62,13 @@ func stackPacked[M packedCodes[M]](s Scope, e int, name func(int) string, n, k i
 
 // stackPlain copies the plain modules name(0) to name(e-1), each [n, k], into one weight.
 func (s Scope) stackPlain(e int, name func(int) string, n, k int) *kernels.Weight {
-	parts := make([]*kernels.Weight, e)
-	for i := range parts {
+	var parts []*kernels.Weight // grows, because e may be more than the files have
+	for i := range e {
 		if s.packedBy(name(i)) != "" {
 			s.refuseMixture(name(0), parts[0].Data.DType.String(), name(i))
 			return &kernels.Weight{Experts: e, N: n, K: k}
 		}
-		parts[i] = s.View(name(i), n, k)
+		parts = append(parts, s.View(name(i), n, k))
 		switch {
 		case s.w.err != nil:
 		case parts[i].Bits != 0:

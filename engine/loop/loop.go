@@ -200,7 +200,8 @@ func (l *Loop) run() {
 }
 
 // SetGrowth limits how many bytes the caches may grow from now on, beyond what the model is
-// promised (Need). A loop that was never told grows until its caches are full. No answer depends on it.
+// promised (Need). A loop that was never told grows until its caches are full. No answer depends on
+// it.
 func (l *Loop) SetGrowth(bytes int64) { l.growth.Store(max(bytes, 0)) }
 
 // takeGrowth applies the limit that SetGrowth has set since the last call.

@@ -23,8 +23,8 @@ type Need struct {
 	// only those of the tensors that it reads.
 	WeightsBytes int64
 	KVBytes      int64 // KV pages of one conversation
-	// StateBytes counts recurrent states and rings, of running sequences and of cached prefixes, and
-	// the hidden states that an assistant reads.
+	// StateBytes counts recurrent states and rings, of running sequences and of cached prefixes,
+	// and the hidden states that an assistant reads.
 	StateBytes   int64
 	ScratchBytes int64 // activations of the largest pass
 	// GrowthBytes is how much the caches may grow beyond all of this: pages and states of further

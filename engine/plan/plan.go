@@ -95,8 +95,8 @@ type Description struct {
 	Dimensions           int            // of the vectors that it computes; 0: it computes none
 	Normalized           bool           // these vectors have length 1
 	Drafts               bool           // a block that drafts is loaded with it (MTP)
-	// DraftModelUnused is why the requested draft model cannot draft; "": nothing is known to be
-	// wrong. Only opening the model compares the vocabularies.
+	// DraftModelUnused is why the requested draft model does not draft; "": it does, there is none,
+	// or nothing is known to be wrong yet. Only opening the model compares the vocabularies.
 	DraftModelUnused string
 	// Plain describes the model without what drafts for it, which loading leaves out if it does not
 	// fit; nil: nothing drafts for it. Only Describe sets it.
