@@ -309,8 +309,8 @@ func TestCloseEndsRequests(t *testing.T) {
 func TestDoesNotFit(t *testing.T) {
 	_, err := engine.Open(context.Background(), demoSource(t),
 		engine.Options{AvailableBytes: 8 << 20})
-	if p := problem.From(err); p.Code != problem.DoesNotFit ||
-		!strings.Contains(p.Why, "weights") || !strings.Contains(p.Why, "is available for a model") {
+	if p := problem.From(err); p.Code != problem.DoesNotFit || !strings.Contains(p.Why,
+		"weights") || !strings.Contains(p.Why, "is available for a model") {
 		t.Errorf("got %v, expected %s with the numbers", err, problem.DoesNotFit)
 	}
 }

@@ -506,7 +506,7 @@ test('while no model is running, Chat offers to start one', async () => {
   await open((state) => (state.engine = { ...state.engine, status: 'stopped', model: '' }));
   press('2', { metaKey: true });
   expect(text('.offer')).toMatch(
-    /No model is running Headroom demo needs ~307 MB, 8\.8 GB available\. Start Headroom demo/,
+    /No model is running Headroom demo needs ~307 MB, 15\.5 GB available\. Start Headroom demo/,
   );
   button(/^Start Headroom demo/).click();
   await pass(1000);
