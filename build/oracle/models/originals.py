@@ -20,6 +20,7 @@ import weights
 
 # Keys that transformers reads in another form, or that mlx-lm cannot compare. None leaves one out.
 CHANGED = {
+    "afmoe": {"route_norm": True},  # transformers always does
     "exaone4": {"sliding_window_pattern": None},
     "falcon_h1": {"key_multiplier": 0.4, "attention_in_multiplier": 1.3,
                   "attention_out_multiplier": 0.8, "ssm_in_multiplier": 1.2,
