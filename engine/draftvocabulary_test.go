@@ -110,7 +110,7 @@ func TestDraftModelUnused(t *testing.T) {
 		{"for another number of layers", qwen3, dflashSource(t, nil), engine.SpeculateAuto,
 			" does not fit " + qwen3.Dir, "the draft model is not used"},
 		{"off", qwen3, qwen3, engine.SpeculateOff, "the way to decode ahead is off", ""},
-		{"a model for mtp", qwen3, qwen3, engine.SpeculateMTP, "it has no block that drafts",
+		{"a model for mtp", qwen3, qwen3, engine.SpeculateMTP, "it is not the folder of a block",
 			"the draft model is not used"},
 		{"mtp without a block", qwen3, engine.Source{}, engine.SpeculateMTP, "",
 			"the model has no block that drafts"},

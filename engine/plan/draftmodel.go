@@ -54,8 +54,8 @@ func (p *Plan) planDraftModel(large checkpoint.Source) error {
 		!(kind.Blocks && p.DraftModel.Way == draft.WayMTP) {
 		return p.planAttached(large, c, kind)
 	} else if p.DraftModel.Way == draft.WayMTP {
-		err := RefuseDraftModel("it has no block that drafts, which the way to decode ahead, " +
-			"mtp, expects")
+		err := RefuseDraftModel("it is not the folder of a block that drafts, nor an assistant, " +
+			"which the way to decode ahead, mtp, expects")
 		if p.DraftModel.Required {
 			return err
 		}
