@@ -255,17 +255,18 @@ func TestFilesDeletedWhileRunning(t *testing.T) {
 	}
 }
 
-// TestNaNStaysWithItsRequest checks that a NaN weight ends only the requests that use it. Other
-// requests in the batch, and later ones in the same pages and slots, are unaffected.
+// TestNaNStaysWithItsRequest checks that weights whose products are not finite end only the
+// requests that use them. Other requests in the batch, and later ones in the same pages and slots,
+// are unaffected. Weights that are themselves not finite are refused when they are loaded.
 func TestNaNStaysWithItsRequest(t *testing.T) {
-	const poison, bfloat16NaN = 77, 0x7fc0 // a token, and the scale of its embedding
+	const poison, bfloat16Max = 77, 0x7f7f // a token, and the scale of its embedding
 	dir := copyDemo(t)
 	edit(t, dir, func(x *safetensors.Tensor) {
 		if x.Name == "language_model.model.embed_tokens.scales" {
 			x.Data = slices.Clone(x.Data)
 			row := len(x.Data) / x.Shape[0]
 			for i := poison * row; i < (poison+1)*row; i += 2 {
-				binary.LittleEndian.PutUint16(x.Data[i:], bfloat16NaN)
+				binary.LittleEndian.PutUint16(x.Data[i:], bfloat16Max)
 			}
 		}
 	})

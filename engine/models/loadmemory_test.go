@@ -100,7 +100,8 @@ func testPlannedMemory(t *testing.T, f folder) {
 	before := d.bytes
 	runner.New(d, m, p.Runner)
 	need := p.Description.Need
-	planned, allocated := need.KVBytes+need.StateBytes+need.ScratchBytes, d.bytes-before
+	planned := need.KVBytes + need.StateBytes + need.ScratchBytes + need.GrowthBytes
+	allocated := d.bytes - before
 	// The figures do not have the ends of pages, and the tokens of a pass.
 	slack := int64((2*len(p.Spec.Layers) + 4) * os.Getpagesize())
 	if planned > allocated || allocated > planned+slack {

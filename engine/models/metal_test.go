@@ -133,7 +133,7 @@ func TestMetalShortBuffers(t *testing.T) {
 }
 
 // smallFiles are the models with a file shorter than the keys and values of a layer.
-var smallFiles = []string{"qwen3_mxfp4", "deepseek_v2", "deepseek_v3", "glm4_moe_lite"}
+var smallFiles = []string{"qwen3_mxfp4", "deepseek_v2", "deepseek_v3", "dots1", "glm4_moe_lite"}
 
 // shortestBuffer returns the length in bytes of the shortest buffer with which a rig can run.
 func shortestBuffer(t *testing.T, name string, o runner.Options) int {
