@@ -8,7 +8,7 @@ export const memorySteps = [
     async ({ page, shot }) => {
       await page.keyboard.press('Control+4');
       const parts = page.getByTestId('part');
-      await until('eight parts', async () => (await parts.count()) === 8);
+      await until('nine parts', async () => (await parts.count()) === 9);
       const percent = await parts.evaluateAll((rows) =>
         rows
           .map((row) => parseFloat(row.children[2].textContent.replace('<', '')) || 0)

@@ -32,7 +32,7 @@ func TestDesktopNotifies(t *testing.T) {
 	a.post("control/downloads", `{"id":"`+id+`"}`)
 	notice := notifications.wait(id + " is downloaded")
 	if len(notice.actions) != 4 || notice.actions[3] != "Start" ||
-		!strings.Contains(notice.body, "there is room for") {
+		!strings.Contains(notice.body, " is available.") {
 		t.Errorf("the notification is %+v", notice)
 	}
 	notifications.click(notice)

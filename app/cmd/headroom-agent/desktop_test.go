@@ -24,6 +24,7 @@ func TestDesktop(t *testing.T) {
 
 	t.Log("stopped")
 	item.showsIcon(tray.IconStopped)
+	item.waitRow("Pause Watching Folders") // comes when the folders have been read once
 	menu := item.menu()
 	want := []string{"Stopped", "Start Engine", "Models", "-", ".* GB available for a model",
 		"SSD cache: .*", "Copy " + regexp.QuoteMeta(a.endpoint()),
