@@ -79,6 +79,7 @@ func TestServeEndsSoon(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			isolate(t)
+			t.Setenv("GORACE", "atexit_sleep_ms=0") // else server and worker each sleep a second
 			s := startServer(t, "--context", "32768")
 			var lines *bufio.Scanner
 			if c.generation {
