@@ -64,8 +64,8 @@ func openRandom(config *Config, d kernels.Device) (*Weights, error) {
 	if config.Quantization.Bits == 0 {
 		return nil, problem.New(problem.BadRequest,
 			"A random model needs a quantization in its config", "",
-			"Copy config.json, add \"quantization\": {\"bits\": 4, \"group_size\": 64} to the copy, "+
-				"and name that. The model's own file must stay as it is.")
+			"Copy config.json, add \"quantization\": {\"bits\": 4, \"group_size\": 64} to the "+
+				"copy, and name that. The model's own file must stay as it is.")
 	}
 	return &Weights{Config: config, Device: d, random: rand.New(rand.NewPCG(1, 2))}, nil
 }
