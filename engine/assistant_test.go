@@ -161,7 +161,7 @@ func TestAssistantNotUsed(t *testing.T) {
 		{tinySource(t, "qwen3"), assistantSource(t, nil), engine.Options{},
 			"it drafts for models of type gemma4, this one is of type qwen3"},
 		{affine, assistantSource(t, map[string]any{"vocab_size": 321}), engine.Options{},
-			"its vocab_size is 321, this model has 320"},
+			"it drafts for a model with vocab_size 321, this one has 320"},
 		{affine, assistantSource(t, sharedTarget), engine.Options{}, "its sliding_window is 16"},
 		{affine, assistantSource(t, map[string]any{"quantization": map[string]any{"bits": 17,
 			"group_size": 64}}), engine.Options{}, "17"},
@@ -197,7 +197,7 @@ func TestAssistantNotUsed(t *testing.T) {
 // hidden states that are kept for it.
 func TestAssistantNeed(t *testing.T) {
 	src := tinySource(t, "gemma4_text_affine")
-	o := engine.Options{MaxSequences: 2, ContextTokens: 512, KeptStates: 3,
+	o := engine.Options{MaxSequences: 2, ContextTokens: 512, AvailableBytes: 1 << 40,
 		Speculate: engine.SpeculateLookup}
 	plain, err := engine.Describe(src, o)
 	if err != nil {
@@ -209,9 +209,13 @@ func TestAssistantNeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	states := int64(5 * cache.RecentTokens * 64 * 4)
-	if got := with.Need.StateBytes - plain.Need.StateBytes; got != states {
-		t.Errorf("the states need %d bytes more, expected %d", got, states)
+	const recent = cache.RecentTokens * 64 * 4 // of a slot
+	if got := with.Need.StateBytes - plain.Need.StateBytes; got != 6*recent {
+		t.Errorf("the states need %d bytes more, expected %d", got, 6*recent)
+	}
+	// Four of at most 256 kept states are promised, the others are growth.
+	if got := with.Need.GrowthBytes - plain.Need.GrowthBytes; got != 252*recent {
+		t.Errorf("the caches may grow by %d bytes more, expected %d", got, 252*recent)
 	}
 	if got := with.Need.WeightsBytes - plain.Need.WeightsBytes; got < 130_000 || got > 300_000 {
 		t.Errorf("the weights need %d bytes more, expected 130,000 to 300,000", got)

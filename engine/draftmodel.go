@@ -99,8 +99,8 @@ func (e *Engine) draftModelInUse() (name, unused string) {
 	return "", "the model does not decode ahead with these options"
 }
 
-// wants has the values of Options.Speculate that need a drafter, and why there may be none.
-var wants = map[string]string{
+// whyNoDrafter has the values of Options.Speculate that need a drafter, and why there may be none.
+var whyNoDrafter = map[string]string{
 	SpeculateMTP:    "the model has no block that drafts, or cannot use it with these options",
 	SpeculateDraft:  "no draft model is named",
 	SpeculateDFlash: "no DFlash drafter is named",
@@ -109,7 +109,7 @@ var wants = map[string]string{
 // warnOfNoDrafter logs that nothing drafts in the way that Options.Speculate names, unless the log
 // has the reason already: what could not be used has been named. p planned the model.
 func (e *Engine) warnOfNoDrafter(p plan.Options) {
-	why, ok := wants[e.options.Speculate]
+	why, ok := whyNoDrafter[e.options.Speculate]
 	logged := e.plan.DraftModelError != nil || e.plan.DrafterError != nil || p.NoDrafter ||
 		p.DraftModel == nil && e.options.draftModel() != nil
 	if !ok || logged || e.drafter() == e.options.Speculate {

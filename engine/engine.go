@@ -219,7 +219,7 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 		History:        o.History, Fingerprint: e.weights.Fingerprint(),
 		KVFormats: e.info.KVFormat + ", states " + e.info.StateFormat,
 		Heartbeat: heartbeat,
-		SlotBytes: p.Description.StateBytesPerSeq,
+		SlotBytes: p.SlotBytes(),
 		Need: loop.Need{WeightsBytes: need.WeightsBytes, KVBytes: need.KVBytes,
 			StateBytes: need.StateBytes, ScratchBytes: need.ScratchBytes,
 			GrowthBytes: need.GrowthBytes, OtherBytes: p.DraftCacheBytes()},

@@ -75,7 +75,7 @@ type Options struct {
 	PreloadBytes int64
 
 	// Speculate is how tokens are decoded ahead: SpeculateOff; SpeculateLookup, which proposes what
-	// followed the same tokens; SpeculateMTP, with the model's own block, if it has one;
+	// followed the same tokens; SpeculateMTP, with the model's own block or its assistant;
 	// SpeculateDraft, with the DraftModel, and SpeculateDFlash, if that is a DFlash drafter;
 	// SpeculateAuto, whichever is faster. Each proposes tokens only where that has been measured to
 	// be faster than plain decoding. "": off. No answer depends on it.

@@ -23,7 +23,7 @@ type Weight struct {
 	// float32 [E*N, 1]. The other modes have none.
 	Biases Tensor
 	// Order, if it is not none, is I32 [1, K]: column j multiplies element Order[j] of an input.
-	// Operators multiply columns as they are. Who runs them gathers the elements before
+	// Operators multiply columns as they are. The caller gathers the elements first
 	// (embedding.Columns).
 	Order Tensor
 }

@@ -89,8 +89,9 @@ type Setup struct {
 	Prompt string `json:"prompt,omitempty"` // the system prompt
 	Preset string `json:"preset,omitempty"` // the name of the preset that it comes from
 	Model  string `json:"model,omitempty"`  // picked for the next answers; "" for the one in front
-	// Sampling overrides the sampling values of the model, by the names of the page.
-	Sampling map[string]float64 `json:"sampling,omitempty"`
+	// Sampling overrides the sampling values of the model, by the names of the page. An empty map
+	// is a preset without any; nil: those of the window.
+	Sampling map[string]float64 `json:"sampling,omitzero"`
 }
 
 // Call is a tool call of the model.

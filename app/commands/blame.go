@@ -25,7 +25,7 @@ var blamable = map[problem.Code][]string{
 }
 
 // blameSettings adds to an error which settings the model has that may cause it, and in which file
-// they are, if it has some. model is an ID, a name or an alias; "": the bundled model.
+// they are, if it has some. model is an ID or an alias; "": the bundled model.
 func blameSettings(err error, s *settings.File, model string) error {
 	if err == nil {
 		return nil
@@ -47,7 +47,7 @@ func blameSettings(err error, s *settings.File, model string) error {
 	return &named
 }
 
-// settingsOf returns the settings of the model that a name means.
+// settingsOf returns the settings of the model with this ID or alias.
 func settingsOf(s settings.Settings, name string) settings.Model {
 	for id, m := range s.Models {
 		if slices.ContainsFunc(m.Aliases,

@@ -88,7 +88,7 @@ func TestAnswersDuringScan(t *testing.T) {
 	if _, body := get(""); !strings.Contains(body, "<title>Headroom") {
 		t.Errorf("the page: %.200s", body)
 	}
-	if status, body := get("health"); status != http.StatusOK &&
+	if status, body := get("health"); status != http.StatusServiceUnavailable ||
 		!strings.Contains(body, "loading") {
 		t.Errorf("health: %d %s", status, body)
 	}

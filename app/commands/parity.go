@@ -66,7 +66,7 @@ func (c *Parity) Run(ctx context.Context, t *terminal) error {
 	flags.warnOfFlags(file.Get())
 	m, err := flags.library(file).ResolveNamed(nil, c.Model, aliases(file.Get()))
 	if err != nil {
-		return blameSettings(err, file, m.ID)
+		return blameSettings(err, file, c.Model)
 	}
 	if m.Description.Task != "" {
 		return problem.New(problem.BadRequest, "This model cannot be checked",

@@ -38,8 +38,8 @@ func (h *Host) Listed() bool {
 	return w == nil || w.Listed()
 }
 
-// awaitStart waits for the first scan and for StartLater. The error is that of ctx.
-func (h *Host) awaitStart(ctx context.Context) error {
+// AwaitStart waits for the first scan and for StartLater. The error is that of ctx.
+func (h *Host) AwaitStart(ctx context.Context) error {
 	if w := h.models.watcher; w != nil {
 		if err := w.Await(ctx); err != nil {
 			return err

@@ -61,6 +61,8 @@ func (s *suggestions) described(h *Host) []suggestion {
 			}
 			one.description = d
 		}
+		s.all = slices.DeleteFunc(s.all,
+			func(one suggestion) bool { return one.description.ContextTokens == 0 })
 	})
 	return s.all
 }

@@ -37,12 +37,16 @@ func (h *Host) requestRules() RequestRules {
 
 // Wake implements server.Models: it returns the model that id names. It first loads a model that
 // was unloaded by itself, and any other if RequestRules.Load allows it. It waits for its turn and
-// for the load, at most for RequestRules.Wait. The error is a Problem, or the error of ctx.
+// for the load, at most for RequestRules.Wait, and as long for the first scan. The error is
+// a Problem, or the error of ctx.
 func (h *Host) Wake(ctx context.Context, id string) (server.Model, error) {
-	if err := h.awaitStart(ctx); err != nil {
-		return server.Model{}, err
+	rules := h.requestRules()
+	early, cancel := context.WithTimeout(ctx, rules.Wait)
+	defer cancel()
+	if h.AwaitStart(early) != nil {
+		return server.Model{}, cmp.Or(ctx.Err(), errBegins())
 	}
-	rules, models := h.requestRules(), h.models.list()
+	models := h.models.list()
 	h.mu.Lock()
 	i, err := h.ask(id, models, rules)
 	if err != nil {

@@ -22,6 +22,8 @@ type puller struct {
 	jobs *jobs.List
 	// spec returns the job of a download. Its error is a Problem.
 	spec func(id string) (jobs.Spec, error)
+	// await waits until it is known which models are here; nil: it is.
+	await func(ctx context.Context) error
 	// known reports whether a request can name the model already.
 	known func(name string) bool
 	// list updates the list of models.
@@ -33,7 +35,7 @@ type puller struct {
 }
 
 func (s *Service) newPuller(t *control.Transfers) *puller {
-	return &puller{jobs: t.Jobs, list: s.Host.RescanModels,
+	return &puller{jobs: t.Jobs, list: s.Host.RescanModels, await: s.Host.AwaitStart,
 		spec: func(id string) (jobs.Spec, error) {
 			if err := hub.CheckID(id); err != nil {
 				return jobs.Spec{}, err
@@ -60,6 +62,11 @@ const pullInterval = 500 * time.Millisecond
 // ends, so does the download, unless others wait for it or somebody has started it on the Models
 // page; it keeps its files.
 func (p *puller) pull(ctx context.Context, name string, report func(server.Progress) error) error {
+	if p.await != nil {
+		if err := p.await(ctx); err != nil {
+			return err
+		}
+	}
 	if p.known(name) {
 		return nil
 	}

@@ -60,8 +60,8 @@ type Layer struct {
 	Recent kernels.Tensor
 }
 
-// RecentTokens is how many positions have a row in Layer.Recent. It is more than a pass verifies
-// drafts, so that the row of each draft that may be right is there.
+// RecentTokens is the number of positions of a slot that have a row in Layer.Recent. It exceeds the
+// drafts of a pass, so every draft that may be accepted has its row.
 const RecentTokens = 16
 
 // RecentRow returns the row of Layer.Recent for a position of the sequence in a slot.

@@ -5,10 +5,8 @@ package chat
 // form depends only on the message, so that the prompt stays the same as the conversation grows.
 
 import (
-	"context"
 	"regexp"
 	"strings"
-	"time"
 
 	"headroom/engine/chat/jinja"
 )
@@ -81,9 +79,7 @@ func argumentsText(value any) string {
 	if value == nil {
 		return "{}"
 	}
-	vars := jinja.NewDict()
-	vars.Set("value", value)
-	text, err := jsonText.Render(context.Background(), vars, time.Time{})
+	text, err := jsonOf(value)
 	if err != nil {
 		return "{}" // does not happen: the bounds grow with the value
 	}

@@ -152,6 +152,13 @@ func nameResults(messages *jinja.List) (named bool) {
 // jsonText is the JSON text of a value.
 var jsonText = mustParse("{{ value | tojson }}")
 
+// jsonOf returns a value as JSON text.
+func jsonOf(value any) (string, error) {
+	vars := jinja.NewDict()
+	vars.Set("value", value)
+	return jsonText.Render(context.Background(), vars, time.Time{})
+}
+
 // argumentsAsText makes JSON text of the arguments of tool calls, for templates that add them to a
 // text. It reports whether there were any.
 func argumentsAsText(messages *jinja.List) (changed bool) {
@@ -162,9 +169,7 @@ func argumentsAsText(messages *jinja.List) (changed bool) {
 			if _, isText := arguments.(string); isText || !ok {
 				continue
 			}
-			vars := jinja.NewDict()
-			vars.Set("value", arguments)
-			text, err := jsonText.Render(context.Background(), vars, time.Time{})
+			text, err := jsonOf(arguments)
 			if err != nil {
 				return false
 			}

@@ -47,7 +47,7 @@ var (
 		closing: "<|/tool_call|>", call: readJSONCall}, true), namedCall)
 	granite3 = granite3Format()
 
-	// granite30 is granite3 for the templates of Granite 3.0, which do not tell the format.
+	// granite30 is granite3 for the templates of Granite 3.0, which do not show it.
 	granite30 = granite30Format()
 
 	// gigaChat is the format of GigaChat 3.1, which makes one call in an answer:

@@ -212,8 +212,8 @@ func (l *Loop) validate(r *Request) error {
 	return nil
 }
 
-// beyondVocabulary returns a Problem if a token that the model does not have is one of its
-// tokenizer's: then not the request is wrong, but the files do not belong together.
+// beyondVocabulary returns a Problem if the tokenizer has a token that the model lacks: the files
+// are at fault, not the request. It returns nil if the tokenizer lacks it, too.
 func (l *Loop) beyondVocabulary(token int32) error {
 	if l.config.Text == nil || l.config.Text.Tokenizer().TokenBytes(token) == nil {
 		return nil

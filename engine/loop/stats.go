@@ -139,7 +139,8 @@ func (l *Loop) publishMemory(s *Stats) {
 	kv := l.pageBytes(l.sched.PeakPages())
 	states := int64(l.sched.TouchedSlots())*l.config.SlotBytes + need.OtherBytes
 	s.KVBytes, s.StateBytes = kv, states
-	s.ReservedBytes = max(0, need.KVBytes-kv) + max(0, need.StateBytes-states)
+	s.ReservedBytes = max(0, need.KVBytes-kv) +
+		int64(l.sched.PromisedSlots())*l.config.SlotBytes
 	s.GrowthBytes = max(0, need.KVBytes+need.StateBytes+need.GrowthBytes-kv-states-
 		s.ReservedBytes)
 }

@@ -53,7 +53,8 @@ func loadAFMoE(w *checkpoint.Weights) (Model, error) {
 	from := textWeights(w)
 	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
 		o := c.llamaAttention()
-		if o.headNorm, o.ownGate = true, true; c.LayerTypes[i] == slidingAttention {
+		o.headNorm, o.ownGate = true, true
+		if c.LayerTypes[i] == slidingAttention {
 			o.rope = rope
 		}
 		norm := func(name string) kernels.Tensor {

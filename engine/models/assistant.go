@@ -39,8 +39,8 @@ import (
 // ofAnotherModel stands in gemma4Config.memoryOf for a layer of another model.
 const ofAnotherModel = -1
 
-// assistants maps values of model_type of assistants to whether they are that.
-var assistants = map[string]bool{"gemma4_assistant": true, "gemma4_unified_assistant": true}
+// assistantTypes are the values of model_type of assistants.
+var assistantTypes = []string{"gemma4_assistant", "gemma4_unified_assistant"}
 
 // assistedTypes are the values of model_type of the models that they draft for.
 var assistedTypes = []string{"gemma4", "gemma4_text", "gemma4_unified"}
@@ -81,7 +81,7 @@ type assistantShape struct {
 	VocabSize    int `json:"vocab_size"`
 }
 
-func isAssistant(c *checkpoint.Config) bool { return assistants[c.ModelType] }
+func isAssistant(c *checkpoint.Config) bool { return slices.Contains(assistantTypes, c.ModelType) }
 
 // checkAssistant implements Attached.Check.
 func checkAssistant(model, drafter *checkpoint.Config) error {
@@ -94,14 +94,7 @@ func checkAssistant(model, drafter *checkpoint.Config) error {
 	if err := cmp.Or(model.Decode(&want), drafter.Decode(&got)); err != nil {
 		return err
 	}
-	switch {
-	case got.BackboneSize != want.HiddenSize:
-		return fmt.Errorf("it drafts for a model with hidden_size %d, this one has %d",
-			got.BackboneSize, want.HiddenSize)
-	case got.VocabSize != want.VocabSize:
-		return fmt.Errorf("its vocab_size is %d, this model has %d", got.VocabSize, want.VocabSize)
-	}
-	return nil
+	return compareShapes(blockShape{HiddenSize: got.BackboneSize, VocabSize: got.VocabSize}, want)
 }
 
 // addAssistant implements Attached.Add.
@@ -144,8 +137,9 @@ func (c *assistantConfig) fits(m *decoder) error {
 		}
 	}
 	for i, kind := range c.LayerTypes {
-		own, source, ok := &c.layers[i], m.assisted.sources[kind], false
-		if source, ok = m.assisted.sources[kind]; !ok {
+		own := &c.layers[i]
+		source, ok := m.assisted.sources[kind]
+		if !ok {
 			return fmt.Errorf("its layer %d is of the kind %s, of which the large model has none",
 				i, kind)
 		}

@@ -181,7 +181,7 @@ func TestAssistantEqualsMLXVLM(t *testing.T) {
 }
 
 // TestAssistantHasTheSameBits: what is drafted does not depend on the chunks in which the model has
-// read the text, nor on another sequence beside it, nor on wrong drafts that a pass has verified.
+// read the text, on what the slot held before, or on wrong drafts that a pass has verified.
 func TestAssistantHasTheSameBits(t *testing.T) {
 	ids := someTokens(120)
 	for _, c := range []struct {

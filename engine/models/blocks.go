@@ -118,7 +118,7 @@ type blockShape struct {
 	VocabSize  int `json:"vocab_size"`
 }
 
-// VocabSize returns vocab_size of a config; if that is not stated, as much as no tokenizer has.
+// VocabSize returns the vocab_size of a config, or math.MaxInt if it states none.
 func VocabSize(c *checkpoint.Config) int {
 	var shape blockShape
 	if c.Decode(&shape) != nil || shape.VocabSize <= 0 {
@@ -143,6 +143,11 @@ func checkDrafterShape(model, drafter *checkpoint.Config) error {
 	if err := cmp.Or(model.Decode(&want), drafter.Decode(&got)); err != nil {
 		return err
 	}
+	return compareShapes(got, want)
+}
+
+// compareShapes returns an error, which says why, unless a drafter is for a model of this shape.
+func compareShapes(got, want blockShape) error {
 	for _, one := range []struct {
 		key       string
 		got, want int

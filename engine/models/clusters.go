@@ -22,7 +22,7 @@ var minusInf = float32(math.Inf(-1))
 // clusters tells which tokens count.
 type clusters struct {
 	centroids *kernels.Weight // [E, H]
-	of        []int32         // the cluster of each token
+	clusterOf []int32         // of each token
 	top       int             // how many count
 
 	scores kernels.Tensor // [M, E], of the last step
@@ -47,9 +47,9 @@ func loadClusters(w *checkpoint.Weights, c *assistantConfig) *clusters {
 		centroids: s.Linear("centroids", c.Centroids, c.HiddenSize)}
 	// The tokens of each cluster follow each other.
 	order := s.Indices("token_ordering", c.VocabSize, c.VocabSize)
-	k.of = make([]int32, len(order))
+	k.clusterOf = make([]int32, len(order))
 	for i, token := range order {
-		k.of[token] = int32(i / (c.VocabSize / c.Centroids))
+		k.clusterOf[token] = int32(i / (c.VocabSize / c.Centroids))
 	}
 	return k
 }
@@ -72,7 +72,7 @@ func (k *clusters) mask(logits, scores []float32) {
 	for _, i := range k.best {
 		k.chosen[i] = true
 	}
-	for token, cluster := range k.of {
+	for token, cluster := range k.clusterOf {
 		if !k.chosen[cluster] {
 			logits[token] = minusInf
 		}

@@ -78,20 +78,27 @@ func (c *deepseekMoEConfig) resolve(d *decoderConfig) []error {
 	return append(faults, c.checkGroups())
 }
 
+// checkMLPLayerTypes returns an error unless there are no kinds, or a known one for each layer.
+func checkMLPLayerTypes(kinds []string, layers int) error {
+	if n := len(kinds); n > 0 && n != layers {
+		return fmt.Errorf("mlp_layer_types has %d entries for num_hidden_layers of %d", n, layers)
+	}
+	for i, kind := range kinds {
+		if kind != denseLayer && kind != sparseLayer {
+			return fmt.Errorf("mlp_layer_types[%d] is %.40q, expected %s or %s", i, kind,
+				denseLayer, sparseLayer)
+		}
+	}
+	return nil
+}
+
 // resolveLayers sets the layers that have an MLP.
 func (c *deepseekMoEConfig) resolveLayers(d *decoderConfig) error {
 	c.DecoderSparseStep, c.MLPOnlyLayers = 1, nil
-	if n := len(c.MLPLayerTypes); n > 0 {
-		if n != d.NumHiddenLayers {
-			return fmt.Errorf("mlp_layer_types has %d entries for num_hidden_layers of %d", n,
-				d.NumHiddenLayers)
-		}
-		for i, kind := range c.MLPLayerTypes {
-			if kind != denseLayer && kind != sparseLayer {
-				return fmt.Errorf("mlp_layer_types[%d] is %.40q, expected %s or %s", i, kind,
-					denseLayer, sparseLayer)
-			}
-		}
+	if err := checkMLPLayerTypes(c.MLPLayerTypes, d.NumHiddenLayers); err != nil {
+		return err
+	}
+	if len(c.MLPLayerTypes) > 0 {
 		c.NumDenseLayers, c.MoELayerFreq = 0, 1
 	}
 	for i := range min(d.NumHiddenLayers, maxLayers) {

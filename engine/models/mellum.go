@@ -7,8 +7,6 @@ package models
 // 2 12B-A2.5B, MLX conversions included.
 
 import (
-	"fmt"
-
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
 )
@@ -28,14 +26,10 @@ func loadMellum(w *checkpoint.Weights) (Model, error) {
 	if err := c.checkSiLU(w); err != nil {
 		return nil, err
 	}
-	var faults []error
-	if n := len(c.MLPLayerTypes); n != 0 && n != c.NumHiddenLayers {
-		faults = append(faults, fmt.Errorf("mlp_layer_types has %d entries for "+
-			"num_hidden_layers of %d", n, c.NumHiddenLayers))
-	}
+	faults := []error{checkMLPLayerTypes(c.MLPLayerTypes, c.NumHiddenLayers)}
 	c.DecoderSparseStep, c.NumDenseLayers, c.MLPOnlyLayers = 1, 0, nil
 	for i, kind := range c.MLPLayerTypes {
-		if kind == "dense" {
+		if kind == denseLayer {
 			c.MLPOnlyLayers = append(c.MLPOnlyLayers, i)
 		}
 	}

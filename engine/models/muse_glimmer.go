@@ -54,7 +54,8 @@ func loadMuseGlimmer(w *checkpoint.Weights) (Model, error) {
 	from := textWeights(w)
 	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
 		o := c.llamaAttention()
-		if o.ownGate = true; c.LayerRopeTheta[i] != 0 {
+		o.ownGate = true
+		if c.LayerRopeTheta[i] != 0 {
 			o.rope = rope
 		}
 		a := c.attention(s.Sub("self_attn"), o)

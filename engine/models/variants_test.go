@@ -118,6 +118,9 @@ func TestRefusals(t *testing.T) {
 			problem.ModelBroken},
 		{"deepseek_v3", latentKeys + `"scoring_func": "softmax"`, `scoring_func is "softmax"`,
 			problem.ModelBroken},
+		{"mellum", `"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 32, ` +
+			`"mlp_layer_types": ["dense", "moe"]`,
+			`mlp_layer_types[1] is "moe", expected dense or sparse`, problem.ModelBroken},
 		{"deepseek_v3", latentKeys + `"mlp_layer_types": ["dense", "moe"]`,
 			`mlp_layer_types[1] is "moe", expected dense or sparse`, problem.ModelBroken},
 		{"deepseek_v3", latentKeys + `"qk_rope_head_dim": 8192`,

@@ -26,13 +26,13 @@ func (l *Linear) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 // or a ring of pages in layers with a window.
 //
 // QNorm and KNorm normalize queries and keys before the rotation, or each head after it if
-// NormRotated is true (Hunyuan). With HeadDim columns they
-// normalize each head (Qwen3), and with those of all heads the whole projection (OLMo 3). They are
-// zero tensors if a model does not have them. If OutputGate is true, q_proj computes a query and a
-// gate of the same width for each head, and the output of the head is multiplied by the sigmoid of
-// the gate (Qwen3.5). GateProj, if it is not nil, computes that gate instead, for all heads (Muse
-// Glimmer). Sinks has a logit per head that only the denominator of the softmax counts
-// (gpt-oss), or is the zero tensor. QueryScale multiplies the queries of a position (Ministral 3).
+// NormRotated is true (Hunyuan). With HeadDim columns they normalize each head (Qwen3), and with
+// those of all heads the whole projection (OLMo 3). They are zero tensors if a model does not have
+// them. If OutputGate is true, q_proj computes a query and a gate of the same width for each head,
+// and the output of the head is multiplied by the sigmoid of the gate (Qwen3.5). GateProj, if it is
+// not nil, computes that gate instead, for all heads (AFMoE, Muse Glimmer); it needs KProj and
+// VProj. Sinks has a logit per head that only the denominator of the softmax counts (gpt-oss), or
+// is the zero tensor. QueryScale multiplies the queries of a position (Ministral 3).
 //
 // Without the weight of VProj the values are the keys before their norm and rotation, and without
 // that of KProj the layer attends to the keys and values of another layer (both Gemma 4). VNorm
@@ -65,16 +65,15 @@ func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	kv cache.Layer) kernels.Tensor {
 	m, h, d := x.Rows, l.Heads, l.HeadDim
 	q, k, v, gate := l.project(c, x)
-	switch {
-	case l.OutputGate:
+	if l.OutputGate {
 		q = q.Reshape(m*h, 2*d)
 		gate = q.Columns(d, 2*d)
 		q = q.Columns(0, d)
-	case l.GateProj != nil:
-		gate = gate.Reshape(m*h, d)
-		fallthrough
-	default:
+	} else {
 		q = q.Reshape(m*h, d)
+		if l.GateProj != nil {
+			gate = gate.Reshape(m*h, d)
+		}
 	}
 	queryRope := l.Rope
 	queryRope.Pos = l.QueryScale

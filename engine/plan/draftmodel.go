@@ -228,17 +228,16 @@ func (p *Plan) reserveDraftModel() {
 	p.Description.DraftContextTokens = d.Spec.ContextTokens
 }
 
-// sizeDraftPages chooses the number of pages of the draft model: for two sequences, as far as the
-// large model has as many. NeedAt counts those of one.
+// sizeDraftPages chooses the number of pages of the draft model: those of one sequence, as NeedAt
+// counts. Sequences share them; one for which there are none is not drafted.
 func (p *Plan) sizeDraftPages() {
 	d := p.Draft
 	if d == nil {
 		return
 	}
 	d.ContextTokens = min(p.ContextTokens, d.Spec.ContextTokens)
-	pages := pagesFor(d.ContextTokens) * min(p.MaxSequences, 2)
 	d.Pages.Start = 0
-	d.Pages.Rest = min(pages, p.Pages.Total(), d.pagesWithin(0))
+	d.Pages.Rest = min(pagesFor(d.ContextTokens), p.Pages.Total(), d.pagesWithin(0))
 	d.Runner.Pages, d.Runner.StartPages = d.Pages.Rest, 0
 	p.draftCacheBytes = int64(d.Runner.Slots)*d.Description.StateBytesPerSeq +
 		p.Description.draftBytes(p.ContextTokens)
@@ -247,15 +246,6 @@ func (p *Plan) sizeDraftPages() {
 // DraftCacheBytes returns the part of Need.StateBytes that is for the caches of a draft model; 0:
 // there is none.
 func (p *Plan) DraftCacheBytes() int64 { return p.draftCacheBytes }
-
-// draftGrowthBytes returns the memory of the pages of the draft model that are not needed.
-func (p *Plan) draftGrowthBytes() int64 {
-	if p.Draft == nil {
-		return 0
-	}
-	return max(0, int64(p.Draft.Pages.Rest)*p.Draft.PageSizes.Rest-
-		p.Description.draftBytes(p.ContextTokens))
-}
 
 // withoutDraftModel plans the model without its draft model, because of err. If that fails too, the
 // model itself is to blame. Otherwise err is the error if the draft model is required.

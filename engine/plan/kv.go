@@ -30,12 +30,9 @@ func (p *Plan) kvLimit() int {
 // part of GrowthBytes.
 func (p *Plan) sizeKV() {
 	d := &p.Description
-	var within func(start int) int
-	if p.LongestBuffer > 0 {
-		within = p.pagesWithin
-	}
-	context := d.contextWithin(p.available(), within)
-	half, start := d.halfOf(p.available()), min(d.KVStartTokens, context)
+	available := p.available()
+	context := d.contextWithin(available, p.pagesWithin)
+	half, start := d.halfOf(available), min(d.KVStartTokens, context)
 	p.Pages.Start = d.startPages(start, half)
 	affordable := min(d.affordable(half, p.Pages.Start),
 		p.pagesWithin(p.Pages.Start)*cache.PageTokens)

@@ -98,8 +98,8 @@ func (d *Description) contextWithin(availableBytes int64, pagesWithin func(start
 	}
 	context, start, half := d.ContextTokens, d.KVStartTokens, d.halfOf(availableBytes)
 	if start = min(start, context); start > 0 { // even the start may not fit
-		if room := int(half/d.KVStartBytesPerToken) / cache.PageTokens * cache.PageTokens; room <
-			start {
+		room := int(half/(d.KVStartBytesPerToken*cache.PageTokens)) * cache.PageTokens
+		if room < start {
 			context = min(context, max(room, minContextTokens))
 			start = min(start, context)
 		}

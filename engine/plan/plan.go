@@ -358,7 +358,7 @@ func (p *Plan) measure(m models.Model, w *checkpoint.Weights, weights int64) {
 	guaranteed := p.MaxSequences + p.GuaranteedStates()
 	d.Need = Need{
 		WeightsBytes: weights,
-		StateBytes:   (slotBytes + cache.RecentBytes(p.Spec.Layers)) * int64(guaranteed),
+		StateBytes:   p.SlotBytes() * int64(guaranteed),
 		ScratchBytes: int64(scratch),
 	}
 	if v := p.Spec.Vectors; v != nil {
@@ -373,8 +373,14 @@ func (p *Plan) measure(m models.Model, w *checkpoint.Weights, weights int64) {
 	need := d.NeedAt(p.ContextTokens)
 	d.Need, d.PlannedTokens = need, p.ContextTokens
 	d.Need.GrowthBytes = p.Pages.Bytes(p.PageSizes) - need.KVBytes +
-		slotBytes*int64(p.Runner.Slots-guaranteed) + p.draftGrowthBytes()
+		p.SlotBytes()*int64(p.Runner.Slots-guaranteed)
 	p.Runner.Pages, p.Runner.StartPages = p.Pages.Total(), p.Pages.Start
+}
+
+// SlotBytes returns the memory of a slot: the state and rings of a sequence, and the hidden states
+// that an assistant reads.
+func (p *Plan) SlotBytes() int64 {
+	return p.Description.StateBytesPerSeq + cache.RecentBytes(p.Spec.Layers)
 }
 
 // Check returns a Problem if the model needs more memory than is available. The Problem states both

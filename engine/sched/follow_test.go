@@ -116,3 +116,34 @@ func TestHotBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestSetGrowth: what pages and states may grow by together is no more than allowed, and each gets
+// a share. Without start pages or states, pages get everything.
+func TestSetGrowth(t *testing.T) {
+	o := Options{Pages: 40, StartPages: 8, StartTokens: 4, PageTokens: 4, Slots: 2, Recurrent: true,
+		StateSlots: 9, GuaranteedStates: 2, Guaranteed: prefix.Amount{Start: 1, Rest: 3},
+		PageBytes: prefix.Sizes{Start: 2, Rest: 1}, ChunkTokens: 8, MixedChunkTokens: 8}
+	s := New(o)
+	s.SetGrowth(24, 4)
+	if got, want := s.pool.Free(), (prefix.Amount{Start: 1 + 4, Rest: 3 + 8}); got != want {
+		t.Errorf("%+v pages are free, expected %+v", got, want)
+	}
+	if got := s.tree.FreeSlots(); got != 2+2 {
+		t.Errorf("%d states are free, expected 4", got)
+	}
+	if got := s.PromisedSlots(); got != 2+2 {
+		t.Errorf("%d slots are promised at rest, expected 4", got)
+	}
+	for range 4 { // more states than are guaranteed use up no slot of a sequence
+		s.tree.TakeSlot()
+	}
+	if got := s.PromisedSlots(); got != 2 {
+		t.Errorf("%d slots are promised once 4 states are kept, expected 2", got)
+	}
+	o.StartPages, o.StartTokens, o.Guaranteed.Start, o.StateSlots, o.Recurrent = 0, 0, 0, 0, false
+	s = New(o)
+	s.SetGrowth(24, 4)
+	if got, want := s.pool.Free(), (prefix.Amount{Rest: 3 + 24}); got != want {
+		t.Errorf("%+v pages are free, expected %+v", got, want)
+	}
+}

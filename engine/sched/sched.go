@@ -225,11 +225,27 @@ func (s *Scheduler) TouchedSlots() int {
 	return touched
 }
 
-// SetGrowth limits how many bytes of pages, and of states of slotBytes each, may be written for the
-// first time from now on, beyond those that are guaranteed. Only cached prefixes and further
-// sequences have to do with less.
+// PromisedSlots returns how many of the guaranteed slots have never been written.
+func (s *Scheduler) PromisedSlots() int {
+	slots := s.fresh[0]
+	if s.tree != nil {
+		slots += max(0, s.o.GuaranteedStates-s.tree.TouchedSlots())
+	}
+	return slots
+}
+
+// SetGrowth limits how many bytes may be written for the first time from now on, beyond those that
+// are guaranteed. Start pages, other pages, and states of slotBytes each get equal shares; the next
+// call shares what is left. Only cached prefixes and further sequences have to do with less. The
+// few slots for the states of drafts are not limited.
 func (s *Scheduler) SetGrowth(bytes, slotBytes int64) {
 	peak, sizes := s.pool.Peak(), s.o.PageBytes
+	kinds := int64(0)
+	for _, all := range []int64{sizes.Start * int64(s.o.StartPages), sizes.Rest * int64(s.o.Pages),
+		slotBytes * int64(s.o.StateSlots)} {
+		kinds += min(all, 1)
+	}
+	bytes /= max(kinds, 1)
 	limit := prefix.Amount{Start: max(s.o.Guaranteed.Start, peak.Start),
 		Rest: max(s.o.Guaranteed.Rest, peak.Rest)}
 	limit.Start += atMost(bytes, sizes.Start, s.o.StartPages)

@@ -61,7 +61,12 @@ test('Return sends; with Shift, Option or an input method it does not', async ()
   await open();
   const field = named<HTMLTextAreaElement>('Message');
   type(field, 'Hello');
-  for (const more of [{ shiftKey: true }, { altKey: true }, { isComposing: true }])
+  for (const more of [
+    { shiftKey: true },
+    { altKey: true },
+    { isComposing: true },
+    { keyCode: 229 },
+  ])
     expect(press(field, 'Enter', more).defaultPrevented).toBe(false);
   expect(backend.asked).toEqual([]);
   expect(press(field, 'Enter').defaultPrevented).toBe(true);

@@ -294,6 +294,8 @@ func TestCheck(t *testing.T) {
 		want string // part of the error, "" for none
 	}{
 		{&Route{Logits: tensor(2, 8), K: 2, IDs: ids(2, 2), Weights: tensor(2, 2)}, ""},
+		{&Route{Logits: tensor(2, 8), K: 2, Bias: tensor(1, 8), IDs: ids(2, 2),
+			Weights: tensor(2, 2)}, ""},
 		{&Route{Logits: tensor(2, 8), K: 9, IDs: ids(2, 9), Weights: tensor(2, 9)},
 			"k: got 9 of 8"},
 		{&Route{Logits: tensor(2, 513), K: 2, IDs: ids(2, 2), Weights: tensor(2, 2)}, "513"},

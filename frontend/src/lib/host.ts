@@ -80,6 +80,12 @@ export function takesDrops(): boolean {
   return runtime()?.OnFileDrop !== undefined;
 }
 
+/**
+ * Whether the page gets the files that are dropped on it. In the Mac's window the system keeps them
+ * and reports only their paths (main.go).
+ */
+export const dropsReachPage = () => !takesDrops() || commandKey !== '⌘';
+
 /** Whether the system's dialog for a folder can be shown. */
 export function canChooseFolder(): boolean {
   return program()?.main?.Dialogs?.ChooseFolder !== undefined;
@@ -123,6 +129,12 @@ export function refuseDrops(target: EventTarget): void {
     });
   }
 }
+
+/**
+ * Whether a key belongs to an input method, which puts characters together. WebKit ends that before
+ * the key that confirms it, whose keyCode is then 229.
+ */
+export const composing = (event: KeyboardEvent) => event.isComposing || event.keyCode === 229;
 
 /** "⌘" on Apple's keyboards, "Ctrl+" elsewhere. */
 export const commandKey = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl+';

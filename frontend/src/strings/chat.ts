@@ -49,7 +49,8 @@ export const answerSettings = {
   sampling: 'Sampling',
   help: 'Applies to this window’s chats from the next question. Empty: the model’s defaults.',
   presetHelp: (name: Text) =>
-    `Applies to this chat, which uses the preset “${name}”. Empty: the model’s defaults.`,
+    `Applies to this chat${name && `, which uses the preset “${name}”`}. ` +
+    'Empty: the model’s defaults.',
   modelDefault: 'Model default',
   tools: 'Tools',
   exampleTools,
@@ -178,7 +179,7 @@ export const composer = {
     'easy ones.',
   answerSettings: 'Answer settings',
   answerSettingsChanged: 'Answer settings, changed',
-  answerSettingsHelp: 'Sampling and tools for this window’s chats.',
+  answerSettingsHelp: 'System prompt, presets, sampling and tools.',
   escStops: 'Esc to stop',
   keySends: '↩ to send, ⇧↩ for a new line',
   stop: 'Stop',

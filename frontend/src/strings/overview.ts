@@ -34,7 +34,7 @@ export const stateLine = {
   drafterHelp: (draftModel: Text) =>
     `Tokens are decoded ahead where that is faster${draftModel && `, with ${draftModel}`}.`,
   draftModelUnused: 'Draft model not used',
-  draftModelUnusedHelp: (why: Text) => `The draft model in the model's settings: ${why}.`,
+  draftModelUnusedHelp: (why: Text) => `The draft model in the model’s settings: ${why}.`,
   noModelLoaded: 'No model is loaded.',
   noModelFound: 'No model found',
   unusable: (name: Text) => `${name}, unsupported or damaged`,
