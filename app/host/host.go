@@ -119,6 +119,7 @@ type Host struct {
 	options     Options
 	log         *slog.Logger
 	models      modelList
+	begun       time.Time // when New was called
 	suggestions suggestions
 	texts       textState
 	cache       diskCache
@@ -174,6 +175,7 @@ func New(o Options) *Host {
 	o.ReopenPause = cmp.Or(o.ReopenPause, firstReopenPause)
 	ctx, stop := context.WithCancel(context.Background())
 	h := &Host{options: o, log: o.Log, computed: engine.NewHistory(), last: o.LastModel,
+		begun:       time.Now(),
 		subscribers: subscribers{}, background: background{
 			wakeLoader: make(chan struct{}, 1), stop: stop, ended: make(chan struct{})}}
 	h.models.library = o.Library
