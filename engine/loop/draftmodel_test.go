@@ -68,6 +68,35 @@ func TestDraftModelReserve(t *testing.T) {
 	}
 }
 
+// TestReserveEvictsForUse: kept memory is not given up for a request that would still lack pages,
+// because a running one holds them.
+func TestReserveEvictsForUse(t *testing.T) {
+	m := &draftModel{pool: prefix.NewPool(6, prefix.Start{}), slots: []int32{2, 1, 0}}
+	m.Slots, m.ContextTokens, m.left = 3, 400, 256
+	l := &Loop{}
+	l.drafts.chains.model = m
+	running, ended, next := &request{}, &request{}, &request{}
+	for _, r := range []*request{running, ended, next} {
+		r.seq.Tokens = make([]int32, 200)
+	}
+	l.requests = []*request{running, next}
+	if !l.reserve(running, 128) || !l.reserve(ended, 64) { // 4 pages and 2
+		t.Fatal("no memory")
+	}
+	ended.seq.Tokens[0], ended.read = 7, 64
+	l.keepDraftMemory(ended, FinishStop)
+	for _, c := range []struct {
+		tokens int
+		want   bool
+		kept   int
+	}{{192, false, 1}, {65, false, 1}, {64, true, 0}} {
+		if got := l.reserve(next, c.tokens); got != c.want || len(m.kept) != c.kept {
+			t.Errorf("%d tokens: %t with %d kept, expected %t with %d", c.tokens, got,
+				len(m.kept), c.want, c.kept)
+		}
+	}
+}
+
 // TestDraftModelPieces: a piece takes at most half of the time for which others may wait.
 func TestDraftModelPieces(t *testing.T) {
 	m := &draftModel{DraftModel: DraftModel{PieceTokens: 256}}
