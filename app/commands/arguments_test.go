@@ -188,11 +188,13 @@ func TestVerbose(t *testing.T) {
 func TestTemplateFlags(t *testing.T) {
 	isolate(t)
 	const sort = "Sort: pear, apple, fig"
-	_, thinks, _ := headroom("", "run", "--think", "--temp=0", sort)
-	code, out, errOut := headroom("", "run", "--chat-template-args", `{"enable_thinking": true}`,
-		"--temp=0", sort)
-	if code != 0 || out != thinks || !strings.HasPrefix(out, "<think>") {
-		t.Errorf("exit %d, %q, expected %q; %s", code, out, thinks, errOut)
+	_, plain, _ := headroom("", "run", "--no-think", "--temp=0", sort)
+	for variable, want := range map[string]bool{`{"enable_thinking": true}`: true,
+		`{"enable_thinking": false}`: false} {
+		code, out, errOut := headroom("", "run", "--chat-template-args", variable, "--temp=0", sort)
+		if code != 0 || strings.HasPrefix(out, "<think>") != want || (out == plain) == want {
+			t.Errorf("%s: exit %d, %q, without thinking %q; %s", variable, code, out, plain, errOut)
+		}
 	}
 	prompts := func(args ...string) string {
 		_, _, errOut := headroom("", append([]string{"run", "--max-tokens=1", "fox"}, args...)...)

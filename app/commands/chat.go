@@ -80,6 +80,9 @@ func (s *session) converse(ctx context.Context, lines *lineReader,
 	interrupts <-chan os.Signal) error {
 	for {
 		message, err := untilInterrupt(ctx, interrupts, lines.next)
+		if err != nil && lines.interactive() {
+			fmt.Fprintln(s.errOut) // the shell's prompt is not on the same line
+		}
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil

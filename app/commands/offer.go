@@ -70,6 +70,7 @@ func (f *OfferFlags) obtain(ctx context.Context, id string, o engine.Options, s 
 	if err != nil {
 		return err
 	}
+	fmt.Fprintf(t.err, "%s is not on this machine. Looking for it at %s.\n", id, client.Endpoint())
 	r, err := client.Repository(ctx, id, "")
 	if err != nil {
 		return err
@@ -82,13 +83,11 @@ func (f *OfferFlags) obtain(ctx context.Context, id string, o engine.Options, s 
 	for _, file := range needed {
 		bytes += max(file.Size, 0)
 	}
-	fmt.Fprintf(t.err, "%s is not on this machine. %s has it: %s.\n", id, client.Endpoint(),
-		formatBytes(bytes))
 	fits, sentence, err := fit(ctx, client, r, needed, o)
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(t.err, sentence)
+	fmt.Fprintf(t.err, "It has %s. %s", formatBytes(bytes), sentence)
 	switch {
 	case f.Yes && !fits:
 		return problem.New(problem.DoesNotFit, id+" was not downloaded",
@@ -119,7 +118,7 @@ func fit(ctx context.Context, client *hub.Client, r hub.Repository, needed []hub
 	}
 	reading, err := new(memory.Meter).Read()
 	if err != nil {
-		return true, "", nil
+		return true, "\n", nil
 	}
 	room := reading.HeadroomBytes(memory.EngineBytes{}, memory.EngineBytes{})
 	d, err := library.DescribeSource(engine.Random(config), o)

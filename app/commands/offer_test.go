@@ -21,7 +21,8 @@ func answering(t *testing.T, typed string, args ...string) (code int, out, errOu
 
 // TestOffer: run and chat offer to download a model that is not here, and go on with it.
 func TestOffer(t *testing.T) {
-	const asked = "demo/model is not on this machine. HUB has it: 11.5 MB.\nIt needs "
+	const asked = "demo/model is not on this machine. Looking for it at HUB.\n" +
+		"It has 11.5 MB. It needs "
 	for _, c := range []struct {
 		name   string
 		typed  string
