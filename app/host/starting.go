@@ -20,8 +20,9 @@ func (h *Host) StartLater(nameOrDir string) (started <-chan error) {
 	h.starting = done
 	h.mu.Unlock()
 	go func() {
-		err := h.Start(nameOrDir)
+		id, err := h.start(nameOrDir)
 		h.mu.Lock()
+		h.startedLater = id
 		if h.starting == done {
 			h.starting = nil
 		}
@@ -31,6 +32,14 @@ func (h *Host) StartLater(nameOrDir string) (started <-chan error) {
 		result <- err
 	}()
 	return result
+}
+
+// StartedLater returns the ID of the model that StartLater has started, whichever was started since;
+// "": none was.
+func (h *Host) StartedLater() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.startedLater
 }
 
 // Listed reports whether the first scan of the model folders has ended. Until then, Models and List
