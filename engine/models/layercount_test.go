@@ -148,7 +148,8 @@ func TestKeysInErrors(t *testing.T) {
 func TestShapesInErrors(t *testing.T) {
 	for _, c := range []struct{ model, tensor, says string }{
 		{"llama", "model.layers.1.mlp.down_proj.weight",
-			"tensor model.layers.1.mlp.down_proj.weight is float32 of shape 3 x 5, expected 64 x 128."},
+			"tensor model.layers.1.mlp.down_proj.weight is float32 of shape 3 x 5, " +
+				"expected 64 x 128."},
 		{"llama", "model.norm.weight", "tensor model.norm.weight is float32 of shape 3 x 5, " +
 			"expected 64 elements of a float type."},
 	} {

@@ -27,9 +27,12 @@ func (a Assistant) Write(tree fs.FS, dir string) error {
 	if a.Clusters {
 		parts = append(parts, "clusters")
 	}
-	for _, part := range parts {
+	for i, part := range parts {
 		file := "model-" + part + ".safetensors"
 		data, err := fs.ReadFile(tree, path.Join(part, file))
+		if i == 0 {
+			file = "model.safetensors"
+		}
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, file), data, 0o600)
 		}
