@@ -57,7 +57,7 @@ func (c *Chat) Run(ctx context.Context, t *terminal) error {
 	noteNoTemplate(t.err, m)
 	talk := &talker{model: m, flags: &c.AnswerFlags,
 		defaults: control.RequestDefaults(file.Get().ForModel(m.ID)), out: t.out,
-		style: styled(t.out)}
+		style: styled(t.out), logs: t.logs}
 	if lines.interactive() {
 		fmt.Fprintf(t.err, "%s. %s\n", oneLine(m.ID), chatHelp)
 	}

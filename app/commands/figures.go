@@ -15,7 +15,7 @@ import (
 // printFigures prints what an answer took.
 func (f *AnswerFlags) printFigures(out io.Writer, answer reply, s engine.Stats) {
 	if !f.Verbose {
-		fmt.Fprintln(out, answer.speed())
+		answer.figures(out)
 		return
 	}
 	fmt.Fprint(out, answer.verbose(s))

@@ -79,7 +79,7 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 	noteNoTemplate(t.err, m)
 	talk := &talker{model: m, flags: &c.AnswerFlags,
 		defaults: control.RequestDefaults(file.Get().ForModel(m.ID)), out: t.out,
-		style: styled(t.out)}
+		style: styled(t.out), logs: t.logs}
 	if c.JSON {
 		talk.out, talk.style = io.Discard, false
 	}
