@@ -34,8 +34,8 @@ func (h *Host) StartLater(nameOrDir string) (started <-chan error) {
 	return result
 }
 
-// StartedLater returns the ID of the model that StartLater has started, whichever was started since;
-// "": none was.
+// StartedLater returns the ID of the model that StartLater has started, whichever was started
+// since; "": none was.
 func (h *Host) StartedLater() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
