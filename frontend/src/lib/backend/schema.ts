@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: daeeaa03c14b626a9d7af23e0f3780c13494ba6e78523b6bfe46d3b9b9ccf49b
+// SHA-256 of openapi.json: f669ec9c28bed33041cc51d8eb6427891628d5af3482fbcaf1136bcbb260a889
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -260,6 +260,7 @@ export interface GeneralChange {
   launch?: '' | 'on' | 'off';
   loadOnRequest?: boolean;
   logLevel?: 'debug' | 'info' | 'warn' | 'error';
+  menuBarFigure?: '' | 'speed' | 'memory';
   modelFolders?: string[];
   notifications?: boolean;
   ollamaDelete?: boolean;
@@ -282,6 +283,7 @@ export interface GeneralSettings {
   launch: '' | 'on' | 'off';
   loadOnRequest: boolean;
   logLevel: 'debug' | 'info' | 'warn' | 'error';
+  menuBarFigure: '' | 'speed' | 'memory';
   modelFolders: string[];
   namedKeys: number;
   needsRestart: string[];
@@ -307,6 +309,7 @@ export interface HostCacheMiss {
   previousAt: number;
   previousText: string;
   promptText: string;
+  recomputedTokens: number;
 }
 
 export interface HostCheckParting {
@@ -353,6 +356,7 @@ export interface HostEngineState {
   acceptedTokens: number;
   cacheFormat: string;
   contextTokens: number;
+  decodeTokensPerSecond: number;
   device: string;
   draftModel: string;
   draftModelUnused: string;
@@ -386,6 +390,7 @@ export interface HostFinished {
   blockHits: number;
   blockWrites: number;
   cacheMiss: HostCacheMiss;
+  client: string;
   computedTokens: number;
   decodeSeconds: number;
   decodeTokensPerSecond: number;
@@ -396,6 +401,7 @@ export interface HostFinished {
   firstTokenSeconds: number;
   generatedTokens: number;
   id: string;
+  key: string;
   longestGapSeconds: number;
   memoryTokens: number;
   model: string;
@@ -403,6 +409,7 @@ export interface HostFinished {
   prefillTokensPerSecond: number;
   promptTokens: number;
   queuedSeconds: number;
+  title: string;
 }
 
 export interface HostFinishedList {
@@ -496,14 +503,23 @@ export interface HostPowerState {
 
 export interface HostRequest {
   cachedTokens: number;
+  client: string;
   generatedTokens: number;
   id: string;
+  key: string;
   model: string;
   phase: 'waiting' | 'prefill' | 'decode';
   promptDoneTokens: number;
   promptTokens: number;
   startedAt: number;
+  title: string;
   tokensPerSecond: number;
+}
+
+export interface HostReuse {
+  computedTokens: number;
+  diskTokens: number;
+  memoryTokens: number;
 }
 
 export interface HostSample {
@@ -531,6 +547,7 @@ export interface HostState {
   modelsVersion: number;
   power: HostPowerState;
   requests: HostRequest[];
+  reuse: HostReuse;
   roomBytes: number;
   speed: HostSpeed;
   version: string;
@@ -847,6 +864,7 @@ export interface Schemas {
   HostPlace: HostPlace;
   HostPowerState: HostPowerState;
   HostRequest: HostRequest;
+  HostReuse: HostReuse;
   HostSample: HostSample;
   HostSpeed: HostSpeed;
   HostState: HostState;
@@ -912,7 +930,7 @@ export const nested: Record<string, Record<string, string>> = {
   HostModelList: { folders: '[]', models: '[]HostModel', suggestions: '[]HostSuggestion', watch: 'HostModelsWatch' },
   HostPowerState: { measures: '[]PowerMeasure' },
   HostSpeed: { history: '[]HostSample' },
-  HostState: { cache: 'CacheStats', endpoint: 'HostEndpoint', engine: 'HostEngineState', engines: '[]HostEngineState', memory: 'MemoryLedger', power: 'HostPowerState', requests: '[]HostRequest', speed: 'HostSpeed' },
+  HostState: { cache: 'CacheStats', endpoint: 'HostEndpoint', engine: 'HostEngineState', engines: '[]HostEngineState', memory: 'MemoryLedger', power: 'HostPowerState', requests: '[]HostRequest', reuse: 'HostReuse', speed: 'HostSpeed' },
   HostSuggestion: { need: 'HostNeedParts' },
   HostWhatIf: { formats: '[]HostWhatIfFormat' },
   HostWhatIfFormat: { memory: 'MemoryLedger', need: 'HostNeedParts' },
