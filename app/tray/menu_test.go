@@ -368,7 +368,8 @@ func TestDraftsTooltip(t *testing.T) {
 	}
 }
 
-// In every state the menu has the same number of rows, at most 12, and no title is too long.
+// In every state the menu has the same number of rows, at most 12 and two separators, and no title
+// is too long.
 func TestShapeOfMenu(t *testing.T) {
 	long := func(s *State) {
 		failed(s)
@@ -381,7 +382,7 @@ func TestShapeOfMenu(t *testing.T) {
 		host.Failed, host.IdleUnloaded, "unheard of"} {
 		for _, change := range []func(*State){nil, long} {
 			menu := menuFor(state(status, change))
-			if len(menu) != len(menuFor(State{})) || len(menu) > 12 {
+			if len(menu) != len(menuFor(State{})) || len(menu) > 12+2 {
 				t.Errorf("%s: %d rows", status, len(menu))
 			}
 			for i, row := range menu {

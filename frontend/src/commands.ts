@@ -16,7 +16,7 @@ import { goTo, runWindowCommand, show, type WindowParts } from './windowcommands
 const places: { id: string; label: string; page: string; selector: string }[] = [
   { id: 'wired', label: t.wired, page: 'memory', selector: '#wired-title' },
   { id: 'what-if', label: t.whatIf, page: 'memory', selector: '#what-if-title' },
-  { id: 'port', label: t.port, page: 'settings', selector: '#setting-port' },
+  { id: 'port', label: t.port, page: 'settings', selector: '#setting-port-help' },
   { id: 'keys', label: keysCard.title, page: 'settings', selector: '#settings-keys' },
   { id: 'log', label: settingsText.log, page: 'settings', selector: '#settings-log' },
   { id: 'stored', label: storedCard.title, page: 'settings', selector: '#settings-stored' },
