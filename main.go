@@ -61,9 +61,10 @@ func run() error {
 		Title: "Headroom",
 		Width: frame.look.Width, Height: frame.look.Height,
 		MinWidth: window.MinWidth, MinHeight: window.MinHeight,
-		// The window is shown when the page has its style sheets, in the colour that it had last.
-		// Otherwise the web view shows a white frame first.
-		StartHidden: true, BackgroundColour: frame.colour(),
+		// Before its first paint the web view would be white. A Mac's window is shown when the page
+		// has its style sheets; WebKitGTK's view has the colour that the page had last. There Wails
+		// shows the window before it hides it.
+		StartHidden: goruntime.GOOS == "darwin", BackgroundColour: frame.colour(),
 		AssetServer: &assetserver.Options{Assets: frontend.FS(), Handler: agent.Handler()},
 		Bind:        []any{dialogs, frame},
 		Menu:        applicationMenu(frame.send),

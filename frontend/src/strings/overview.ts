@@ -25,6 +25,8 @@ export const stateLine = {
   context: (contextTokens: Text) => `${contextTokens} tokens of context`,
   contextHelp: 'Context: the tokens that the model can see at once, prompt and answer together.',
   cache: (cacheFormat: Text) => `${cacheFormat} cache`,
+  bits: (keys: Text, values: Text) => `${keys}-bit keys, ${values}-bit values`,
+  bitsOfBoth: (bits: Text) => `${bits}-bit keys and values`,
   cacheHelp: (cacheFormat: Text) =>
     `${cacheFormat}: the format of the KV cache. KV cache: keys and values of tokens already ` +
     'processed, kept so that they are not computed again.',
@@ -89,7 +91,7 @@ export const endpointCard = {
   tools: 'Tools',
   tool: 'Tool',
   toolSettings: (tool: Text) => `settings for ${tool}`,
-  documentation: 'Documentation',
+  documentation: (tool: Text) => `${tool}’s documentation`,
 };
 
 /** The examples that call the endpoint. */

@@ -179,7 +179,7 @@ export const keySheet = {
 };
 
 export const settingRow = {
-  fixed: 'Set by a command-line flag, or not available here.',
+  fixed: 'Set by a command-line flag.',
   afterRestart: 'Applies when Headroom restarts.',
 };
 
