@@ -470,15 +470,14 @@ func TestModelEvents(t *testing.T) {
 func TestContract(t *testing.T) {
 	state := State{Speed: host.Speed{History: []host.Sample{{}}}, Requests: []host.Request{{}},
 		Engines: []host.EngineState{{}}}
-	state.Engine.Error = &Error{}
-	state.Power.Measures = []power.Measure{{}}
+	state.Engine.Error, state.Power.Measures = &Error{}, []power.Measure{{}}
 	contract(t, state, map[string]string{
 		"": "version engine engines endpoint memory cache reuse speed power requests lastFinished " +
 			"modelsVersion checking checksVersion roomBytes",
-		"engine": "status model progress device contextTokens cacheFormat stateFormat " +
-			"drafter draftModel draftModelUnused error retryAt notice requested pinned " +
-			"requests memoryBytes reservedBytes generatedTokens draftTokens acceptedTokens " +
-			"lastUsedAt decodeTokensPerSecond",
+		"engine": "status model progress device contextTokens cacheFormat stateFormat drafter " +
+			"draftModel draftModelUnused error retryAt notice requested pinned requests " +
+			"memoryBytes reservedBytes generatedTokens draftTokens acceptedTokens gained " +
+			"savedSeconds noDrafts lastUsedAt decodeTokensPerSecond",
 		"reuse":        "memoryTokens diskTokens computedTokens",
 		"engine.error": "code message why fix",
 		"endpoint":     "url uiUrl",

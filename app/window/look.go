@@ -5,7 +5,6 @@ package window
 
 import (
 	"encoding/json"
-	"os"
 
 	"headroom/app/disk"
 )
@@ -56,7 +55,7 @@ func (l Look) Save(path string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(data, '\n'), 0o600)
+	return disk.WriteFile(path, append(data, '\n'), 0o600)
 }
 
 // On reports whether the window would be on a screen of this size, so that it can be dragged.

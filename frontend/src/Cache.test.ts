@@ -90,7 +90,10 @@ test('the summary shows the figures of the cache and the wear of the drive', asy
     'The disk cache uses 4.2 GB of 20.0 GB, which is 21 %.',
   );
   expect(text('dl')).toMatch(
-    /Disk hits 48 times 84 % hit rate Saved by disk 31 min 40 s .*Written today 1\.1 GB of 40\.0 GB/,
+    inOrder(
+      /Disk hits 48 times 84 % hit rate Saved by disk 31 min 40 s /,
+      /Written today 1\.1 GB of 40\.0 GB/,
+    ),
   );
   // 24 GB in 12 days, on a 494 GB drive that is assumed to endure 200 full writes.
   expect(text('[data-testid="wear"]')).toBe('Wear ~730.5 GB per year drive: ~135 years');
@@ -288,21 +291,34 @@ test('requests show the cause of a cache miss, with the differing text marked', 
   expect(text('.texts ins')).toBe('2');
   expect(text('.texts .same')).toBe('You are a careful assistant. It is 10:0');
   expect(text('[data-testid="cache-miss"] .figures')).toMatch(
-    /from memory 42 tokens, <1 %computed again 8,050 tokens, 98 %new 100 tokens, 1 %.*First token after 7\.4 s/,
+    inOrder(
+      /from memory 42 tokens, <1 %computed again 8,050 tokens, 98 %new 100 tokens, 1 %/,
+      /First token after 7\.4 s/,
+    ),
   );
   expect(text('[data-testid="cache-miss"] .figures')).toMatch(
-    /Decoded ahead 106 of 120 drafts accepted, 2\.0 tokens a pass/,
+    /Decoded ahead 106 of 120 drafts accepted, 2\.0 tokens a pass, about 1\.42x as fast as without/,
   );
+  expect(document.querySelector('[data-testid="no-drafts"]')).toBeNull();
   await click(/A date or time changed/);
   expect(document.querySelector('[data-testid="cache-miss"]')).toBeNull();
 });
 
 test('a request without drafts has no line about decoding ahead', async () => {
   await open(
-    (b) => (b.requests = b.requests.map((one) => ({ ...one, draftTokens: 0, acceptedTokens: 0 }))),
+    (b) =>
+      (b.requests = b.requests.map((one) => ({
+        ...one,
+        draftTokens: 0,
+        acceptedTokens: 0,
+        noDrafts: 'Other requests used all memory of the draft model.',
+      }))),
   );
   await click(/^Requests$/);
   await click(/A date or time changed/);
+  expect(text('[data-testid="no-drafts"]')).toBe(
+    'Not decoded ahead. Other requests used all memory of the draft model.',
+  );
   expect(text('[data-testid="cache-miss"] .figures')).toMatch(/First token after 7\.4 s/);
   expect(text('[data-testid="cache-miss"] .figures')).not.toMatch(/Decoded ahead|drafts/);
 });

@@ -12,7 +12,7 @@ let bubble: HTMLElement | null = null;
 let owner: Element | null = null;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** With `reachable`, an element that is no control becomes a tab stop, so that keys show the text. */
+/** With `reachable`, an element that is no control is a tab stop, so that keys show the text. */
 export function tip(text: string, reachable = false): Attachment<HTMLElement | SVGElement> {
   return (element) => {
     if (!text) return;

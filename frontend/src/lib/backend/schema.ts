@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: f669ec9c28bed33041cc51d8eb6427891628d5af3482fbcaf1136bcbb260a889
+// SHA-256 of openapi.json: 321840dc56b2bd7c28a15834906d1545a357743be49fd42babb46769926f0299
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -363,10 +363,12 @@ export interface HostEngineState {
   draftTokens: number;
   drafter: '' | 'mtp' | 'draft' | 'dflash';
   error: HostError | null;
+  gained: number;
   generatedTokens: number;
   lastUsedAt: number;
   memoryBytes: number;
   model: string;
+  noDrafts: string;
   notice: HostError | null;
   pinned: boolean;
   progress: number;
@@ -374,6 +376,7 @@ export interface HostEngineState {
   requests: number;
   reservedBytes: number;
   retryAt: number;
+  savedSeconds: number;
   stateFormat: string;
   status: 'stopped' | 'loading' | 'ready' | 'busy' | 'failed' | 'unloaded';
 }
@@ -399,16 +402,19 @@ export interface HostFinished {
   endedAt: number;
   finishReason: string;
   firstTokenSeconds: number;
+  gained: number;
   generatedTokens: number;
   id: string;
   key: string;
   longestGapSeconds: number;
   memoryTokens: number;
   model: string;
+  noDrafts: string;
   prefillSeconds: number;
   prefillTokensPerSecond: number;
   promptTokens: number;
   queuedSeconds: number;
+  savedSeconds: number;
   title: string;
 }
 
