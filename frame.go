@@ -99,8 +99,8 @@ func (f *Frame) open() {
 	f.show("")
 }
 
-// show shows the window and brings it to the front, even when it is minimized or hidden, and goes to
-// a place in it.
+// show shows the window and brings it to the front, even when it is minimized or hidden, and goes
+// to a place in it.
 func (f *Frame) show(place string) {
 	runtime.WindowShow(f.context)
 	runtime.WindowUnminimise(f.context) // on Linux this raises the window

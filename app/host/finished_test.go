@@ -24,7 +24,8 @@ func TestFinished(t *testing.T) {
 	}
 	e.recent = []engine.Finished{
 		{ID: "private", At: at, Private: true, Usage: engine.Usage{PromptTokens: 9}},
-		{ID: "new", Title: "Plan a week", Client: "curl", Key: "ci", At: at, Finish: engine.FinishStop, BlockHits: 2, BlockWrites: 3,
+		{ID: "new", Title: "Plan a week", Client: "curl", Key: "ci", At: at,
+			Finish: engine.FinishStop, BlockHits: 2, BlockWrites: 3,
 			Usage: engine.Usage{PromptTokens: 1000, PromptDoneTokens: 1000, CachedTokens: 700,
 				StoredTokens: 512, CompletionTokens: 41, DraftTokens: 30,
 				AcceptedTokens: 20},
@@ -34,7 +35,8 @@ func TestFinished(t *testing.T) {
 			Report: cachemiss.Report{Break: 700, CommonTokens: 700, ReadTokens: 300,
 				RecomputedTokens: 280,
 				Before:           "It is ",
-				Was:              "10:01", Is: "10:02", Cause: cachemiss.DateChanged, Advice: "Leave it out.",
+				Was:              "10:01", Is: "10:02", Cause: cachemiss.DateChanged,
+				Advice:  "Leave it out.",
 				KnownAt: at.Add(-time.Minute)}},
 		{ID: "cancelled", Finish: engine.FinishCancelled,
 			NoDrafts: engine.NoDrafts{Cause: draft.Off},
@@ -48,7 +50,8 @@ func TestFinished(t *testing.T) {
 		PrefillSeconds: 2, FirstTokenSeconds: 2.25, DecodeSeconds: 4,
 		LongestGapSeconds: 0.5, PrefillTokensPerSecond: 150, DecodeTokensPerSecond: 10,
 		CacheMiss: CacheMiss{Cause: "date_changed", Advice: "Leave it out.", FirstDifference: 700,
-			RecomputedTokens: 280, CommonTokens: 700, CommonText: "It is ", PreviousText: "10:01", PromptText: "10:02",
+			RecomputedTokens: 280, CommonTokens: 700, CommonText: "It is ",
+			PreviousText: "10:01", PromptText: "10:02",
 			PreviousAtUnixMs: 1_700_000_000_250 - 60_000}}
 	got := h.Finished().Requests
 	if len(got) != 2 || got[0] != want {

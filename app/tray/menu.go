@@ -3,8 +3,8 @@
 // the program that links one implements Native.
 //
 // In every state the menu has the same rows in the same order, at most 12 and two separators,
-// because rows of a native menu can only be appended. A row without content is hidden. A row that does not change is not
-// redrawn.
+// because rows of a native menu can only be appended. A row without content is hidden. A row that
+// does not change is not redrawn.
 package tray
 
 import (

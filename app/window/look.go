@@ -1,7 +1,7 @@
 package window
 
-// The window's look: what it had when it was closed, and has again when it is opened. The page keeps
-// the rest, such as its own place, in its storage.
+// The window's look: what it had when it was closed, and has again when it is opened. The page
+// keeps the rest, such as its own place, in its storage.
 
 import (
 	"encoding/json"

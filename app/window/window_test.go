@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 		_, _ = bufio.NewReader(conn).ReadString('\n')
 		os.Exit(0)
 	}
-	Listen(os.Stdin, func(place string) { fmt.Fprintln(conn, "show"+place) }, func() { fmt.Fprintln(conn, "end") })
+	Listen(os.Stdin, func(place string) { fmt.Fprintln(conn, "show"+place) },
+		func() { fmt.Fprintln(conn, "end") })
 	if mode == "hung" {
 		select {}
 	}

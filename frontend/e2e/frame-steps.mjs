@@ -6,8 +6,8 @@ import { goTo, until } from './helpers.mjs';
 
 const focus = (page) =>
   page.evaluate(() => {
-    const one = document.activeElement;
-    return `${one.tagName.toLowerCase()}#${one.id} ${one.getAttribute('aria-label') ?? ''} ${one.type ?? ''}`;
+    const { tagName, id, ariaLabel, type } = document.activeElement;
+    return `${tagName.toLowerCase()}#${id} ${ariaLabel ?? ''} ${type ?? ''}`;
   });
 const focused = (page, what) =>
   until(`the focus is on ${what}`, async () => what.test(await focus(page)));

@@ -121,6 +121,7 @@ export const requestSteps = [
         await page.setViewportSize({ width, height: width < 600 ? 844 : 720 });
         for (const theme of ['light', 'dark']) {
           await page.emulateMedia({ colorScheme: theme });
+          await page.mouse.move(1, 1); // no tooltip
           const wider = await page.evaluate(
             () => document.documentElement.scrollWidth - innerWidth,
           );

@@ -1,6 +1,6 @@
 // The pages of the window, in the order of the sidebar. Settings comes last and has the key of all
-// Macs' settings. App, router, sidebar and command palette read this table: a page is one view, with
-// its strings, and one row.
+// Macs' settings. App, router, sidebar and command palette read this table: a page is one view,
+// with its strings, and one row.
 import type { Component } from 'svelte';
 import type { IconName } from './components/shared/icons';
 import type { CacheStore } from './lib/stores/cache.svelte';

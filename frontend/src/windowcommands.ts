@@ -74,12 +74,23 @@ async function press(router: Router, page: string, name: string): Promise<void> 
 /** Goes to a page and moves the focus to an element of it, such as a setting. */
 export async function show(router: Router, page: string, selector: string): Promise<void> {
   router.go(page);
-  const element = await appeared<HTMLElement>(selector);
-  if (!element) return;
-  if (element.tabIndex < 0) element.tabIndex = -1; // a heading
-  element.scrollIntoView?.({ block: 'center' });
-  element.focus();
+  let element = await appeared<HTMLElement>(selector);
+  // A page that loads what it shows may replace the element, which would lose the focus.
+  for (const end = Date.now() + settlingMs; element && Date.now() < end;) {
+    if (!document.activeElement?.matches(`main ${selector}`)) {
+      if (element.tabIndex < 0) element.tabIndex = -1; // a heading
+      element.scrollIntoView?.({ block: 'center' });
+      element.focus();
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const { activeElement } = document;
+    if (activeElement !== document.body && activeElement !== element) return; // a person moved it
+    element = document.querySelector<HTMLElement>(`main ${selector}`);
+  }
 }
+
+/** How long after a change of pages an element may be replaced. */
+const settlingMs = 600;
 
 /** The page's search: in the open chat, else the search field. Reports whether there is one. */
 function find(): boolean {

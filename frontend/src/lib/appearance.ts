@@ -1,6 +1,6 @@
 // Light, dark, or the system's appearance. public/appearance.js sets the background of a person's
-// choice before the first paint; this module does the rest. tokens.css defines the dark palette once,
-// under a media query for the system's choice. applyAppearance replaces that query to apply a
+// choice before the first paint; this module does the rest. tokens.css defines the dark palette
+// once, under a media query for the system's choice. applyAppearance replaces that query to apply a
 // person's choice.
 
 export const appearances = ['system', 'light', 'dark'] as const;
