@@ -55,26 +55,34 @@ func run() error {
 	_ = syscall.SetNonblock(0, true)
 	input := os.NewFile(0, "agent")
 
-	dialogs := &Dialogs{}
+	dialogs, frame := &Dialogs{}, newFrame(agent)
 	var started, closing atomic.Bool
 	err = wails.Run(&options.App{
 		Title: "Headroom",
-		Width: 1100, Height: 720, MinWidth: 760, MinHeight: 560,
+		Width: frame.look.Width, Height: frame.look.Height,
+		MinWidth: window.MinWidth, MinHeight: window.MinHeight,
+		// Before its first paint the web view would be white. A Mac's window is shown when the page
+		// has its style sheets; WebKitGTK's view has the colour that the page had last. There Wails
+		// shows the window before it hides it.
+		StartHidden: goruntime.GOOS == "darwin", BackgroundColour: frame.colour(),
 		AssetServer: &assetserver.Options{Assets: frontend.FS(), Handler: agent.Handler()},
-		Bind:        []any{dialogs},
+		Bind:        []any{dialogs, frame},
+		Menu:        applicationMenu(frame.send),
 		OnStartup: func(ctx context.Context) {
-			dialogs.context = ctx
+			dialogs.context, frame.context = ctx, ctx
 			started.Store(true)
-			go window.Listen(input, func() { raise(ctx) }, func() {
+			go window.Listen(input, func(place string) { frame.show(place) }, func() {
 				if !closing.Load() {
 					runtime.Quit(ctx)
 				}
 			})
 		},
+		OnDomReady: func(context.Context) { frame.open() },
 		// Closing the input tells the agent at once that the window is gone. Return false, since
 		// true would keep the window open even after SIGTERM.
 		OnBeforeClose: func(context.Context) bool {
 			closing.Store(true)
+			frame.save()
 			input.Close()
 			return false
 		},
@@ -82,8 +90,11 @@ func run() error {
 		// DisableWebViewDrop; with it, WebKitGTK delivers no drops at all.
 		DragAndDrop: &options.DragAndDrop{EnableFileDrop: true,
 			DisableWebViewDrop: goruntime.GOOS == "darwin"},
-		Mac: &mac.Options{About: &mac.AboutInfo{Title: "Headroom", Message: version.Version,
-			Icon: icon}},
+		// The sidebar is translucent: the page has no background there (tokens.css), the web view
+		// draws none, and behind it is the window's visual effect view.
+		Mac: &mac.Options{TitleBar: mac.TitleBarHiddenInset(), WebviewIsTransparent: true,
+			WindowIsTranslucent: true, About: &mac.AboutInfo{Title: "Headroom",
+				Message: version.Version, Icon: icon}},
 		// Software rendering, because WebKitGTK's GPU rendering shows an empty window on many
 		// systems.
 		Linux: &linux.Options{Icon: icon, ProgramName: "headroom",
@@ -116,10 +127,4 @@ func (d *Dialogs) SaveText(name, text string) (string, error) {
 		return "", err
 	}
 	return path, os.WriteFile(path, []byte(text), 0o600)
-}
-
-// raise shows the window and brings it to the front, even when it is minimized or hidden.
-func raise(ctx context.Context) {
-	runtime.WindowShow(ctx)
-	runtime.WindowUnminimise(ctx) // on Linux this raises the window
 }

@@ -78,7 +78,8 @@ func TestPrivateRequestsLeaveNothingOnDisk(t *testing.T) {
 			o := privateOptions(t, dir)
 			e := start(o)
 			prompt := someIDs(7, 400)
-			r := engine.Request{Prompt: prompt, MaxTokens: 20, IgnoreEOS: true, Private: true}
+			r := engine.Request{Prompt: prompt, MaxTokens: 20, IgnoreEOS: true, Private: true,
+				Client: "curl", Key: "ci"}
 			first := run(t, e, r, 0)
 			r.Prompt = slices.Concat(prompt, first.tokens, someIDs(8, 50))
 			second := run(t, e, r, 0)
@@ -102,7 +103,7 @@ func TestPrivateRequestsLeaveNothingOnDisk(t *testing.T) {
 			}
 			for _, f := range e.Recent() {
 				if !f.Private || f.Report.Before+f.Report.Was+f.Report.Is != "" ||
-					f.BlockWrites != 0 {
+					f.Title+f.Client+f.Key != "" || f.BlockWrites != 0 {
 					t.Errorf("finished: %+v, expected a private one without texts", f)
 				}
 			}

@@ -64,8 +64,12 @@ func TestRecentAndPERF(t *testing.T) {
 	} {
 		log.Reset()
 		_, _, done := collect(t,
-			submit(t, e, engine.Request{Prompt: encode(e, turn.prompt), MaxTokens: 40}))
+			submit(t, e, engine.Request{Prompt: encode(e, turn.prompt), MaxTokens: 40,
+				Client: "curl", Key: "ci"}))
 		f := e.Recent()[0]
+		if f.Title != "What is 76 - 27?" || f.Client != "curl" || f.Key != "ci" {
+			t.Errorf("title %q, client %q, key %q", f.Title, f.Client, f.Key)
+		}
 		if f.Usage != done.Usage || f.Timing != done.Timing || f.Finish != engine.FinishStop {
 			t.Errorf("recent %+v, expected the figures of the Done event %+v", f, done)
 		}

@@ -122,7 +122,8 @@ func (c *Serve) serve(ctx context.Context, o service.Options, t *terminal) error
 // readOnlySettings returns the names of the settings that this command ignores or that its flags
 // override.
 func (c *Serve) readOnlySettings() []string {
-	readOnly := []string{"port", "launch", "logLevel", "notifications"}
+	readOnly := []string{"port", "launch", "logLevel", "notifications",
+		"menuBarFigure"}
 	if c.APIKey != "" {
 		readOnly = append(readOnly, "apiKey")
 	}

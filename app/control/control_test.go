@@ -470,15 +470,15 @@ func TestModelEvents(t *testing.T) {
 func TestContract(t *testing.T) {
 	state := State{Speed: host.Speed{History: []host.Sample{{}}}, Requests: []host.Request{{}},
 		Engines: []host.EngineState{{}}}
-	state.Engine.Error = &Error{}
-	state.Power.Measures = []power.Measure{{}}
+	state.Engine.Error, state.Power.Measures = &Error{}, []power.Measure{{}}
 	contract(t, state, map[string]string{
-		"": "version engine engines endpoint memory cache speed power requests lastFinished " +
-			"modelsVersion checking checksVersion roomBytes",
-		"engine": "status model progress device contextTokens cacheFormat stateFormat " +
-			"drafter draftModel draftModelUnused error retryAt notice requested pinned " +
-			"requests memoryBytes reservedBytes generatedTokens draftTokens acceptedTokens " +
-			"gained savedSeconds noDrafts lastUsedAt",
+		"": "version engine engines endpoint memory cache reuse speed power requests " +
+			"lastFinished modelsVersion checking checksVersion roomBytes",
+		"engine": "status model progress device contextTokens cacheFormat stateFormat drafter " +
+			"draftModel draftModelUnused error retryAt notice requested pinned requests " +
+			"memoryBytes reservedBytes generatedTokens draftTokens acceptedTokens gained " +
+			"savedSeconds noDrafts lastUsedAt decodeTokensPerSecond",
+		"reuse":        "memoryTokens diskTokens computedTokens",
 		"engine.error": "code message why fix",
 		"endpoint":     "url uiUrl",
 		"memory":       "totalBytes availableBytes headroomBytes wiredLimitBytes segments",
@@ -489,7 +489,7 @@ func TestContract(t *testing.T) {
 		"speed.history":  "at decode prefill memoryBytes",
 		"power":          "source thermalState measures",
 		"power.measures": "kind title text",
-		"requests": "id model phase promptTokens promptDoneTokens cachedTokens " +
+		"requests": "id title client key model phase promptTokens promptDoneTokens cachedTokens " +
 			"generatedTokens tokensPerSecond startedAt",
 	})
 	contract(t, host.ModelList{Models: []host.Model{{Download: &host.Download{},

@@ -42,6 +42,8 @@ var enums = map[reflect.Type][]any{
 		library.Ollama, library.Folder},
 	reflect.TypeFor[hub.TokenSource](): {hub.NoToken, hub.TokenEnvironment, hub.TokenKeychain,
 		hub.TokenFile},
+	reflect.TypeFor[settings.MenuBarFigure](): {settings.FigureNone, settings.FigureSpeed,
+		settings.FigureMemory},
 	reflect.TypeFor[settings.Launch](): {settings.LaunchAsLeft, settings.LaunchOn,
 		settings.LaunchOff},
 	reflect.TypeFor[wired.Action](): {wired.Set, wired.Persist, wired.Reset},

@@ -43,9 +43,11 @@ type GeneralSettings struct {
 	LogLevel           string `json:"logLevel"`
 	StartAtLogin       bool   `json:"startAtLogin"`
 	Notifications      bool   `json:"notifications"`
-	SaveOnBattery      bool   `json:"saveOnBattery"`
-	ThrottleWhenHot    bool   `json:"throttleWhenHot"`
-	Welcomed           bool   `json:"welcomed"` // the welcome page was shown
+	// MenuBarFigure is shown beside the icon in the menu bar.
+	MenuBarFigure   settings.MenuBarFigure `json:"menuBarFigure"`
+	SaveOnBattery   bool                   `json:"saveOnBattery"`
+	ThrottleWhenHot bool                   `json:"throttleWhenHot"`
+	Welcomed        bool                   `json:"welcomed"` // the welcome page was shown
 
 	Path string `json:"path"` // of the settings file, which may be edited while Headroom is closed
 	// ReadOnly names the fields above that cannot be changed here, because the command line sets
@@ -57,25 +59,26 @@ type GeneralSettings struct {
 
 // GeneralChange is the body of PUT /control/settings. A missing field does not change.
 type GeneralChange struct {
-	Port               *int             `json:"port"`
-	OllamaPort         *bool            `json:"ollamaPort"`
-	OllamaDelete       *bool            `json:"ollamaDelete"`
-	APIKey             *string          `json:"apiKey"`
-	AllowHosts         *[]string        `json:"allowHosts"`
-	AllowOrigins       *[]string        `json:"allowOrigins"`
-	ModelFolders       *[]string        `json:"modelFolders"`
-	ImportFolder       *string          `json:"importFolder"`
-	Launch             *settings.Launch `json:"launch"`
-	DefaultModel       *string          `json:"defaultModel"`
-	IdleUnloadMinutes  *int             `json:"idleUnloadMinutes"`
-	LoadOnRequest      *bool            `json:"loadOnRequest"`
-	RequestWaitMinutes *int             `json:"requestWaitMinutes"`
-	LogLevel           *string          `json:"logLevel"`
-	StartAtLogin       *bool            `json:"startAtLogin"`
-	Notifications      *bool            `json:"notifications"`
-	SaveOnBattery      *bool            `json:"saveOnBattery"`
-	ThrottleWhenHot    *bool            `json:"throttleWhenHot"`
-	Welcomed           *bool            `json:"welcomed"`
+	Port               *int                    `json:"port"`
+	OllamaPort         *bool                   `json:"ollamaPort"`
+	OllamaDelete       *bool                   `json:"ollamaDelete"`
+	APIKey             *string                 `json:"apiKey"`
+	AllowHosts         *[]string               `json:"allowHosts"`
+	AllowOrigins       *[]string               `json:"allowOrigins"`
+	ModelFolders       *[]string               `json:"modelFolders"`
+	ImportFolder       *string                 `json:"importFolder"`
+	Launch             *settings.Launch        `json:"launch"`
+	DefaultModel       *string                 `json:"defaultModel"`
+	IdleUnloadMinutes  *int                    `json:"idleUnloadMinutes"`
+	LoadOnRequest      *bool                   `json:"loadOnRequest"`
+	RequestWaitMinutes *int                    `json:"requestWaitMinutes"`
+	LogLevel           *string                 `json:"logLevel"`
+	StartAtLogin       *bool                   `json:"startAtLogin"`
+	Notifications      *bool                   `json:"notifications"`
+	MenuBarFigure      *settings.MenuBarFigure `json:"menuBarFigure"`
+	SaveOnBattery      *bool                   `json:"saveOnBattery"`
+	ThrottleWhenHot    *bool                   `json:"throttleWhenHot"`
+	Welcomed           *bool                   `json:"welcomed"`
 }
 
 // LoginItem controls whether Headroom starts when its user logs in.
@@ -145,6 +148,7 @@ func (a *API) general() GeneralSettings {
 		DefaultModel: s.DefaultModel, IdleUnloadMinutes: s.IdleUnloadMinutes,
 		LoadOnRequest: s.LoadOnRequest, RequestWaitMinutes: s.RequestWaitMinutes,
 		LogLevel: cmp.Or(s.LogLevel, "info"), Notifications: s.Notifications,
+		MenuBarFigure: s.MenuBarFigure,
 		SaveOnBattery: s.SaveOnBattery, ThrottleWhenHot: s.ThrottleWhenHot, Welcomed: s.Welcomed,
 		Path:     a.settings.Path(),
 		ReadOnly: slices.Clone(a.readOnly), NeedsRestart: []string{}}
@@ -204,6 +208,7 @@ func (a *API) changeGeneral(c GeneralChange) error {
 		setIfSent(&s.RequestWaitMinutes, c.RequestWaitMinutes)
 		setIfSent(&s.LogLevel, c.LogLevel)
 		setIfSent(&s.Notifications, c.Notifications)
+		setIfSent(&s.MenuBarFigure, c.MenuBarFigure)
 		setIfSent(&s.SaveOnBattery, c.SaveOnBattery)
 		setIfSent(&s.ThrottleWhenHot, c.ThrottleWhenHot)
 		setIfSent(&s.Welcomed, c.Welcomed)
@@ -239,6 +244,7 @@ func (a *API) checkGeneral(c GeneralChange) error {
 		"defaultModel":       c.DefaultModel != nil,
 		"loadOnRequest":      c.LoadOnRequest != nil,
 		"requestWaitMinutes": c.RequestWaitMinutes != nil,
+		"menuBarFigure":      c.MenuBarFigure != nil,
 		"notifications":      c.Notifications != nil, "importFolder": c.ImportFolder != nil} {
 		if asked && slices.Contains(readOnly, name) {
 			return problem.New(problem.BadRequest, "This setting cannot be changed here",
@@ -262,6 +268,10 @@ func (a *API) checkGeneral(c GeneralChange) error {
 		[]settings.Launch{settings.LaunchAsLeft, settings.LaunchOn, settings.LaunchOff}, *c.Launch):
 		return refused(fmt.Sprintf("%q is not a value of launch", *c.Launch), "",
 			"Send \"on\", \"off\", or \"\" to restore the last state.")
+	case c.MenuBarFigure != nil && !slices.Contains([]settings.MenuBarFigure{settings.FigureNone,
+		settings.FigureSpeed, settings.FigureMemory}, *c.MenuBarFigure):
+		return refused(fmt.Sprintf("%q is not a value of menuBarFigure", *c.MenuBarFigure), "",
+			"Send \"speed\", \"memory\", or \"\" for none.")
 	case c.IdleUnloadMinutes != nil &&
 		(*c.IdleUnloadMinutes < 0 || *c.IdleUnloadMinutes > settings.MaxIdleMinutes):
 		return refused(fmt.Sprintf("%d is not a valid number of minutes", *c.IdleUnloadMinutes),

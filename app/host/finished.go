@@ -18,6 +18,9 @@ import (
 // prefill.
 type Finished struct {
 	ID            string              `json:"id"`
+	Title         string              `json:"title"`  // first words of the conversation
+	Client        string              `json:"client"` // program that sent it; "": unknown
+	Key           string              `json:"key"`    // name of its API key; "": none
 	Model         string              `json:"model"`
 	EndedAtUnixMs int64               `json:"endedAt"`
 	FinishReason  engine.FinishReason `json:"finishReason"`
@@ -54,7 +57,9 @@ type CacheMiss struct {
 	Cause  cachemiss.Cause `json:"cause"`
 	Advice string          `json:"advice"`
 	// FirstDifference is the first token that differs from the known prompt; -1: none is similar.
-	FirstDifference  int    `json:"firstDifference"`
+	FirstDifference int `json:"firstDifference"`
+	// RecomputedTokens of the computed ones had been computed before. The others are new.
+	RecomputedTokens int    `json:"recomputedTokens"`
 	CommonTokens     int    `json:"commonTokens"`
 	CommonText       string `json:"commonText"` // common text before the first difference
 	PreviousText     string `json:"previousText"`
@@ -71,13 +76,15 @@ type FinishedList struct {
 const maxFinished = 64
 
 // Finished lists the most recently finished requests of the loaded models, at most maxFinished.
-// Without a loaded model the list is empty.
+// Private ones are not listed. Without a loaded model the list is empty.
 func (h *Host) Finished() FinishedList {
 	list := FinishedList{Requests: []Finished{}}
 	targets := h.runningTargets()
 	for _, t := range targets {
 		for _, f := range t.engine.Recent() {
-			list.Requests = append(list.Requests, finished(f, t.model.ID))
+			if !f.Private {
+				list.Requests = append(list.Requests, finished(f, t.model.ID))
+			}
 		}
 	}
 	if len(targets) > 1 {
@@ -90,7 +97,8 @@ func (h *Host) Finished() FinishedList {
 
 func finished(f engine.Finished, model string) Finished {
 	u, t := f.Usage, f.Timing
-	v := Finished{ID: f.ID, Model: model, EndedAtUnixMs: f.At.UnixMilli(), FinishReason: f.Finish,
+	v := Finished{ID: f.ID, Title: f.Title, Client: f.Client, Key: f.Key, Model: model,
+		EndedAtUnixMs: f.At.UnixMilli(), FinishReason: f.Finish,
 		PromptTokens: u.PromptTokens, ComputedTokens: max(0, u.PromptDoneTokens-u.CachedTokens),
 		MemoryTokens: u.CachedTokens - u.StoredTokens,
 		DiskTokens:   u.StoredTokens, GeneratedTokens: u.CompletionTokens,
@@ -105,6 +113,7 @@ func finished(f engine.Finished, model string) Finished {
 			FirstDifference: f.Report.Break, CommonTokens: f.Report.CommonTokens,
 			CommonText: f.Report.Before, PreviousText: f.Report.Was, PromptText: f.Report.Is,
 			PreviousAtUnixMs: unixMs(f.Report.KnownAt)}}
+	v.CacheMiss.RecomputedTokens = min(f.Report.RecomputedTokens, v.ComputedTokens)
 	if t.Prefill > 0 {
 		v.PrefillTokensPerSecond = float64(v.ComputedTokens) / t.Prefill.Seconds()
 	}
@@ -154,12 +163,14 @@ func noDrafts(recent []engine.Finished, now time.Time) (why engine.NoDrafts) {
 	return why
 }
 
-// lastFinished returns the ID of the request that finished last, "" for none.
+// lastFinished returns the ID of the listed request that finished last, "" for none.
 func lastFinished(targets []*target) (id string) {
 	var at time.Time
 	for _, t := range targets {
-		if list := t.engine.Recent(); len(list) > 0 && (id == "" || list[0].At.After(at)) {
-			id, at = list[0].ID, list[0].At
+		list := t.engine.Recent()
+		n := slices.IndexFunc(list, func(f engine.Finished) bool { return !f.Private })
+		if n >= 0 && (id == "" || list[n].At.After(at)) {
+			id, at = list[n].ID, list[n].At
 		}
 	}
 	return id

@@ -23,7 +23,9 @@ func TestFinished(t *testing.T) {
 		t.Errorf("before any request has finished: LastFinished %q", got)
 	}
 	e.recent = []engine.Finished{
-		{ID: "new", At: at, Finish: engine.FinishStop, BlockHits: 2, BlockWrites: 3,
+		{ID: "private", At: at, Private: true, Usage: engine.Usage{PromptTokens: 9}},
+		{ID: "new", Title: "Plan a week", Client: "curl", Key: "ci", At: at,
+			Finish: engine.FinishStop, BlockHits: 2, BlockWrites: 3,
 			Usage: engine.Usage{PromptTokens: 1000, PromptDoneTokens: 1000, CachedTokens: 700,
 				StoredTokens: 512, CompletionTokens: 41, DraftTokens: 30,
 				AcceptedTokens: 20},
@@ -31,21 +33,25 @@ func TestFinished(t *testing.T) {
 				FirstToken: 2250 * time.Millisecond, Decode: 4 * time.Second,
 				LongestGap: time.Second / 2, DecodeSteps: 40, Saved: 2 * time.Second},
 			Report: cachemiss.Report{Break: 700, CommonTokens: 700, ReadTokens: 300,
-				Before: "It is ",
-				Was:    "10:01", Is: "10:02", Cause: cachemiss.DateChanged, Advice: "Leave it out.",
+				RecomputedTokens: 280,
+				Before:           "It is ",
+				Was:              "10:01", Is: "10:02", Cause: cachemiss.DateChanged,
+				Advice:  "Leave it out.",
 				KnownAt: at.Add(-time.Minute)}},
 		{ID: "cancelled", Finish: engine.FinishCancelled,
 			NoDrafts: engine.NoDrafts{Cause: draft.Off},
 			Usage:    engine.Usage{PromptTokens: 1000, PromptDoneTokens: 0, CachedTokens: 64}},
 	}
-	want := Finished{ID: "new", Model: "a", EndedAtUnixMs: 1_700_000_000_250, FinishReason: "stop",
+	want := Finished{ID: "new", Title: "Plan a week", Client: "curl", Key: "ci", Model: "a",
+		EndedAtUnixMs: 1_700_000_000_250, FinishReason: "stop",
 		PromptTokens: 1000, ComputedTokens: 300, MemoryTokens: 188,
 		DiskTokens: 512, GeneratedTokens: 41, DraftTokens: 30, AcceptedTokens: 20,
 		Gained: 1.5, SavedSeconds: 2, BlockHits: 2, BlockWrites: 3, QueuedSeconds: 0.25,
 		PrefillSeconds: 2, FirstTokenSeconds: 2.25, DecodeSeconds: 4,
 		LongestGapSeconds: 0.5, PrefillTokensPerSecond: 150, DecodeTokensPerSecond: 10,
 		CacheMiss: CacheMiss{Cause: "date_changed", Advice: "Leave it out.", FirstDifference: 700,
-			CommonTokens: 700, CommonText: "It is ", PreviousText: "10:01", PromptText: "10:02",
+			RecomputedTokens: 280, CommonTokens: 700, CommonText: "It is ",
+			PreviousText: "10:01", PromptText: "10:02",
 			PreviousAtUnixMs: 1_700_000_000_250 - 60_000}}
 	got := h.Finished().Requests
 	if len(got) != 2 || got[0] != want {

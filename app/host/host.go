@@ -148,6 +148,7 @@ type Host struct {
 	checks        checks
 	endpoint      Endpoint
 	samples       samples
+	reuse         Reuse // of the engines that are closed
 	subscribers   subscribers
 
 	background background

@@ -165,12 +165,14 @@ func (h *Host) unload(i *instance) {
 	if err := t.engine.Close(); err != nil {
 		h.log.Error("unloading a model failed", "model", t.model.ID, "err", err)
 	}
+	totals := t.engine.Stats()
 	h.log.Info("model unloaded", "model", t.model.ID)
 	if m, ok := t.engine.(processEngine); ok {
 		h.options.Meter.Forget(m.PID())
 	}
 	h.mu.Lock()
 	i.have, i.draining = nil, false
+	h.reuse.add(totals)
 	h.memoryChanged()
 	h.mu.Unlock()
 	// Return garbage to the system before the next model's need is compared with available memory.

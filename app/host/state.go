@@ -7,6 +7,7 @@ import (
 	"headroom/app/cache"
 	"headroom/app/library"
 	"headroom/app/memory"
+	"headroom/engine"
 	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 )
@@ -24,10 +25,12 @@ type State struct {
 	Endpoint Endpoint      `json:"endpoint"`
 	Memory   memory.Ledger `json:"memory"`
 	Cache    cache.Stats   `json:"cache"`
+	Reuse    Reuse         `json:"reuse"`
 	Speed    Speed         `json:"speed"`
 	Power    PowerState    `json:"power"`
 	Requests []Request     `json:"requests"`
-	// LastFinished is the ID of the request that finished last, "" if none has. When it changes,
+	// LastFinished is the ID of the request that finished last, "" if none has; private ones do not
+	// count. When it changes,
 	// Finished has a new entry.
 	LastFinished string `json:"lastFinished"`
 	// ModelsVersion counts the changes of the list of models. When it changes, Models returns
@@ -101,6 +104,8 @@ type EngineState struct {
 	// LastUsedAtUnixMs is when its last request began or ended; without requests, when it was
 	// loaded.
 	LastUsedAtUnixMs int64 `json:"lastUsedAt"`
+	// DecodeTokensPerSecond is the current speed of all its answers together.
+	DecodeTokensPerSecond float64 `json:"decodeTokensPerSecond"`
 }
 
 // Error is a Problem as JSON.
@@ -127,6 +132,20 @@ type Endpoint struct {
 	UIURL string `json:"uiUrl"` // "http://127.0.0.1:11811/"
 }
 
+// Reuse counts the prompt tokens of all requests since Headroom started.
+type Reuse struct {
+	MemoryTokens   int64 `json:"memoryTokens"`   // from the cache in memory
+	DiskTokens     int64 `json:"diskTokens"`     // from the cache on disk
+	ComputedTokens int64 `json:"computedTokens"` // not cached
+}
+
+// add adds the totals of an engine.
+func (r *Reuse) add(s engine.Stats) {
+	r.MemoryTokens += s.CachedTokens - s.StoredTokens
+	r.DiskTokens += s.StoredTokens
+	r.ComputedTokens += s.PromptTokens
+}
+
 // Speed has the current speed of the engine and its history.
 type Speed struct {
 	DecodeTokensPerSecond  float64  `json:"decodeTokensPerSecond"`
@@ -145,6 +164,9 @@ type Sample struct {
 // Request is a waiting or running request.
 type Request struct {
 	ID               string  `json:"id"`
+	Title            string  `json:"title"`  // first words; "" for a private request
+	Client           string  `json:"client"` // program that sent it; "": unknown
+	Key              string  `json:"key"`    // name of its API key; "": none
 	Model            string  `json:"model"`
 	Phase            string  `json:"phase"` // "waiting", "prefill" or "decode"
 	PromptTokens     int     `json:"promptTokens"`

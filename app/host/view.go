@@ -27,7 +27,7 @@ func (h *Host) State() State {
 		Endpoint: h.endpoint,
 		Speed:    Speed{History: append([]Sample{}, h.samples...)},
 		Power:    PowerState{h.power.state, h.power.measures.Describe()},
-		Requests: []Request{},
+		Requests: []Request{}, Reuse: h.reuse,
 		Checking: h.checks.running, ChecksVersion: h.checks.version,
 	}
 	front := h.front()
@@ -39,6 +39,7 @@ func (h *Host) State() State {
 		if t != nil {
 			stats := t.engine.Stats()
 			e.addStats(stats, i)
+			s.Reuse.add(stats)
 			s.Speed.DecodeTokensPerSecond += stats.DecodeTokensPerSecond
 			s.Speed.PrefillTokensPerSecond += stats.PrefillTokensPerSecond
 			s.Requests = append(s.Requests, requests(stats, i.model.ID)...)
@@ -118,6 +119,7 @@ func (s *EngineState) addStats(stats engine.Stats, i *instance) {
 	s.MemoryBytes, s.ReservedBytes = bytes.Used(), bytes.Reserved
 	s.GeneratedTokens, s.DraftTokens, s.AcceptedTokens = stats.GeneratedTokens,
 		stats.DraftTokens, stats.AcceptedTokens
+	s.DecodeTokensPerSecond = stats.DecodeTokensPerSecond
 	s.Gained, s.SavedSeconds = stats.Gained(), stats.SavedSeconds
 }
 
@@ -130,7 +132,8 @@ func engineBytes(s engine.Stats) memory.EngineBytes {
 func requests(s engine.Stats, model string) []Request {
 	list := make([]Request, len(s.Requests))
 	for i, r := range s.Requests {
-		list[i] = Request{ID: r.ID, Model: model, Phase: r.Phase,
+		list[i] = Request{ID: r.ID, Title: r.Title, Client: r.Client, Key: r.Key, Model: model,
+			Phase:        r.Phase,
 			PromptTokens: r.Usage.PromptTokens, PromptDoneTokens: r.Usage.PromptDoneTokens,
 			CachedTokens: r.Usage.CachedTokens, GeneratedTokens: r.Usage.CompletionTokens,
 			TokensPerSecond: r.TokensPerSecond, StartedAtUnixMs: r.StartedAtUnixMs}

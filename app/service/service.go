@@ -197,6 +197,9 @@ func (s *Service) NeedsKey() bool { return s.access.NeedsKey() }
 // Jobs returns the imports and downloads of the service.
 func (s *Service) Jobs() *jobs.List { return s.jobs }
 
+// Chats returns the conversations of the Chat page; nil without a home folder.
+func (s *Service) Chats() *chats.Store { return s.chats }
+
 // announce lets `headroom cache` find this server.
 func (s *Service) announce() {
 	dir, err := control.SettingsDir()

@@ -32,6 +32,10 @@ func (s *Settings) check(model checkModelFunc) error {
 		return outside(s.Port, 1, 65535)
 	case !Sendable(s.APIKey):
 		return errors.New("no request can send it: it has a space at an end or a control character")
+	case s.MenuBarFigure != FigureNone && s.MenuBarFigure != FigureSpeed &&
+		s.MenuBarFigure != FigureMemory:
+		return fmt.Errorf("%q is not a value, expected %q, %q or %q", s.MenuBarFigure, FigureSpeed,
+			FigureMemory, FigureNone)
 	case s.Launch != LaunchAsLeft && s.Launch != LaunchOn && s.Launch != LaunchOff:
 		return fmt.Errorf("%q is not a value, expected %q, %q or %q", s.Launch, LaunchOn, LaunchOff,
 			LaunchAsLeft)

@@ -52,7 +52,8 @@ type Settings struct {
 	// RequestWaitMinutes is how long a request waits for its model; 0: 10 minutes.
 	RequestWaitMinutes int `json:"requestWaitMinutes,omitempty"`
 	// Notifications lets the menu-bar app post notifications.
-	Notifications bool `json:"notifications"`
+	Notifications bool          `json:"notifications"`
+	MenuBarFigure MenuBarFigure `json:"menuBarFigure,omitempty"`
 	// SaveOnBattery unloads an idle model sooner on battery, and writes less to disk.
 	SaveOnBattery bool `json:"saveOnBattery"`
 	// ThrottleWhenHot throttles the engine when the computer is hot.
@@ -80,6 +81,16 @@ const (
 	LaunchAsLeft Launch = "" // if it ran when Headroom quit
 	LaunchOn     Launch = "on"
 	LaunchOff    Launch = "off"
+)
+
+// MenuBarFigure is what the menu-bar app shows beside its icon.
+type MenuBarFigure string
+
+// The values of MenuBarFigure.
+const (
+	FigureNone   MenuBarFigure = ""
+	FigureSpeed  MenuBarFigure = "speed"  // of decoding, while a model answers
+	FigureMemory MenuBarFigure = "memory" // available for a model
 )
 
 // StartsEngine reports whether the agent loads a model when it starts.

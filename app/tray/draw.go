@@ -17,6 +17,7 @@ import (
 type Native interface {
 	SetIcon(Icon)
 	SetTooltip(string)
+	SetTitle(string) // the text beside the icon
 	Append() Row
 	AppendSeparator()
 }
@@ -46,6 +47,7 @@ type Tray struct {
 
 	icon    Icon
 	tooltip string
+	title   string
 	rows    []*drawn
 }
 
@@ -74,6 +76,10 @@ func (t *Tray) Draw(s State) {
 	if text := tooltip(s); text != t.tooltip {
 		t.tooltip = text
 		t.native.SetTooltip(text)
+	}
+	if text := title(s); text != t.title {
+		t.title = text
+		t.native.SetTitle(text)
 	}
 	menu := menuFor(s)
 	if t.rows == nil {

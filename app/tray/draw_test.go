@@ -17,6 +17,7 @@ type native struct {
 	mu      sync.Mutex
 	icon    Icon
 	tooltip string
+	title   string
 	rows    []*nativeRow
 	updates int           // calls that draw something
 	drawn   chan struct{} // receives a value for each SetIcon; nil: none
@@ -41,6 +42,7 @@ func (n *native) SetIcon(i Icon) {
 }
 
 func (n *native) SetTooltip(s string) { n.tooltip = s; n.updates++ }
+func (n *native) SetTitle(s string)   { n.title = s; n.updates++ }
 func (n *native) AppendSeparator() {
 	n.rows = append(n.rows, &nativeRow{item: Item{Separator: true}})
 }

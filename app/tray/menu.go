@@ -2,15 +2,17 @@
 // tooltip and menu of a state. draw.go updates the native menu. The package links no tray library;
 // the program that links one implements Native.
 //
-// In every state the menu has the same rows in the same order, at most 12, because rows of a native
-// menu can only be appended. A row without content is hidden. A row that does not change is not
-// redrawn.
+// In every state the menu has the same rows in the same order, at most 12 and two separators,
+// because rows of a native menu can only be appended. A row without content is hidden. A row that
+// does not change is not redrawn.
 package tray
 
 import (
 	"cmp"
+	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"headroom/app/host"
 	"headroom/app/memory"
@@ -22,10 +24,33 @@ type State struct {
 	Models []host.Model
 	Recent []string // IDs of the models that ran, the last one first
 	Watch  host.ModelsWatch
+	Chats  []Chat // the latest first
+	// Downloads are running or waiting.
+	Downloads []Download
+	Figure    Figure // shown beside the icon
 	// Notice is a message, such as that another port is used; "" for none.
 	Notice  string
 	CanCopy bool // a click can copy text to the clipboard
 }
+
+// Chat is a conversation of the Chat page.
+type Chat struct{ ID, Title string }
+
+// Download is a download of a model.
+type Download struct {
+	Title                 string
+	DoneBytes, TotalBytes int64         // TotalBytes is 0 if it is not known
+	Left                  time.Duration // estimated; negative: not known
+}
+
+// Figure is what is shown beside the icon; "": nothing.
+type Figure string
+
+// The figures.
+const (
+	FigureSpeed  Figure = "speed"  // while a model answers
+	FigureMemory Figure = "memory" // available for a model
+)
 
 // Item is a row of the menu.
 type Item struct {
@@ -50,7 +75,7 @@ const (
 	Copy    Verb = "copy"   // Text: the text to copy
 	Pause   Verb = "pause"  // pauses the watching of folders
 	Resume  Verb = "resume" // resumes it
-	Open    Verb = "open"
+	Open    Verb = "open"   // Text: the place in the window, as in its address; "": as it was left
 	Quit    Verb = "quit"
 )
 
@@ -71,10 +96,11 @@ func menuFor(s State) []Item {
 		detail(s),
 		engineSwitch(s),
 		{Title: "Models", Submenu: models(s), Disabled: len(s.Models) == 0},
+		{Title: "Chats", Submenu: chats(s)},
+		downloads(s),
 		{Separator: true},
-		{Title: available(s.Memory), Disabled: true,
-			Tooltip: "The memory that is available for a model beside those that are loaded. " +
-				"1 GB = 2^30 bytes."},
+		{Title: strings.TrimSpace(memoryBar(s.Memory) + "  " + available(s.Memory)),
+			Disabled: true, Tooltip: memoryTooltip(s.Memory)},
 		cacheLine(s),
 		endpoint(s),
 		watching(s),
@@ -180,6 +206,34 @@ func models(s State) []Item {
 		items = append(items, item)
 	}
 	return items
+}
+
+// maxChats is how many conversations the submenu lists.
+const maxChats = 8
+
+// chats returns the rows that begin a conversation and that open the latest ones.
+func chats(s State) []Item {
+	items := []Item{{Title: "New Chat", Click: Action{Open, NewChat}}}
+	for _, c := range s.Chats[:min(len(s.Chats), maxChats)] {
+		items = append(items, Item{Title: shorten(cmp.Or(c.Title, "Untitled"), 48),
+			Tooltip: c.Title, Click: Action{Open, ChatPlace(c.ID)}})
+	}
+	return items
+}
+
+// The places of the window that rows open. They are fragments of its address; see router.svelte.ts.
+const (
+	NewChat     = "page=chat&chat=new"
+	ModelsPlace = "page=models"
+)
+
+// ChatPlace returns the place of a conversation.
+func ChatPlace(id string) string { return "page=chat&chat=" + url.QueryEscape(id) }
+
+// downloads returns the row of the downloads, hidden without any.
+func downloads(s State) Item {
+	return Item{Title: downloadLine(s.Downloads), Hidden: len(s.Downloads) == 0,
+		Tooltip: "Click to see it on the Models page.", Click: Action{Open, ModelsPlace}}
 }
 
 // cacheLine returns the row for the size of the cache on SSD, hidden without a cache.

@@ -60,6 +60,47 @@ func downloading(done, total int64) func(*State) {
 	}
 }
 
+// segments sets the memory of Headroom, of other apps, and what is free, in GiB.
+func segments(own, other, free float64) func(*State) {
+	bytes := func(n float64) int64 { return int64(n * gib) }
+	return func(s *State) {
+		s.Memory.Segments = []memory.Segment{{Kind: memory.Weights, Bytes: bytes(own)},
+			{Kind: memory.Other, Bytes: bytes(other)}, {Kind: memory.Free, Bytes: bytes(free)}}
+	}
+}
+
+func TestTitle(t *testing.T) {
+	answering := func(f Figure, speed float64) State {
+		return state(host.Busy, func(s *State) {
+			s.Figure, s.Speed.DecodeTokensPerSecond = f, speed
+		})
+	}
+	for _, c := range []struct {
+		state State
+		want  string
+	}{
+		{answering("", 43.21), ""},
+		{answering(FigureSpeed, 43.21), "43.2 tok/s"},
+		{answering(FigureSpeed, 0), ""},
+		{answering(FigureMemory, 43.21), "12.3 GB"},
+		{State{Figure: FigureMemory}, ""},
+	} {
+		if got := title(c.state); got != c.want {
+			t.Errorf("%q: %q, want %q", c.state.Figure, got, c.want)
+		}
+	}
+}
+
+func TestTimeLeft(t *testing.T) {
+	for d, want := range map[time.Duration]string{59 * time.Second: "under 1 min left",
+		time.Minute: "1 min left", 59*time.Minute + 59*time.Second: "59 min left",
+		125 * time.Minute: "2 h 5 min left"} {
+		if got := timeLeft(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+}
+
 func onBattery(s *State) {
 	s.Power.Measures = power.Decide(power.State{Source: power.Battery},
 		power.Policy{SaveOnBattery: true}).Describe()
@@ -115,6 +156,8 @@ func TestWholeMenu(t *testing.T) {
   *headroom-demo, 11.4 MB -> stop headroom-demo
    org/large, needs 19.4 GB, 12.3 GB available (grey)
    org/broken, cannot be used (grey)
+ Chats
+   New Chat -> open page=chat&chat=new
 --
  12.3 GB available for a model (grey)
  SSD cache: 3.2 GB of 20.0 GB (grey)
@@ -212,6 +255,29 @@ func TestRows(t *testing.T) {
 		{"never 1000 MB", state(host.Stopped,
 			func(s *State) { s.Memory.HeadroomBytes = 1023 << 20 }),
 			" 1.0 GB available for a model (grey)", ""},
+		{"the memory bar", state(host.Ready, segments(8, 16, 8)),
+			" ███▒▒▒▒▒▒░░░  12.3 GB available for a model (grey)", ""},
+		{"little of Headroom's is seen", state(host.Ready, segments(0.1, 31.9, 0)),
+			" █▒▒▒▒▒▒▒▒▒▒▒  12.3 GB available for a model (grey)", "░"},
+		{"a model's speed", state(host.Busy, func(s *State) {
+			s.Engine.DecodeTokensPerSecond = 43.21
+			s.Engines = []host.EngineState{s.Engine}
+		}), "  *headroom-demo, 11.4 MB, 43.2 tok/s -> stop headroom-demo", ""},
+		{"chats", state(host.Stopped, func(s *State) {
+			s.Chats = []Chat{{ID: "c&1", Title: "Plan a week"}, {ID: "c2"}}
+		}), "   Plan a week -> open page=chat&chat=c%261", ""},
+		{"a chat without a title", state(host.Stopped, func(s *State) {
+			s.Chats = []Chat{{ID: "c2"}}
+		}), "   Untitled -> open page=chat&chat=c2", ""},
+		{"a running download", state(host.Stopped, func(s *State) {
+			s.Downloads = []Download{{"org/new", 19, 40, 200 * time.Second}}
+		}), " Downloading org/new, 47 %, 3 min left -> open page=models", ""},
+		{"a download that has just begun", state(host.Stopped, func(s *State) {
+			s.Downloads = []Download{{"org/new", 0, 0, -1}}
+		}), " Downloading org/new -> open page=models", "left"},
+		{"two downloads", state(host.Stopped, func(s *State) {
+			s.Downloads = []Download{{"org/new", 10, 40, time.Hour}, {"org/b", 0, 60, -1}}
+		}), " 2 downloads, 10 % -> open page=models", "left"},
 		{"no models", state(host.Stopped, func(s *State) { s.Models = nil }), " Models (grey)", ""},
 		{"a download", state(host.Stopped, downloading(19, 40)),
 			"   org/new, 47 % downloaded (grey)", "org/new, cannot"},
@@ -326,7 +392,8 @@ func TestDraftsTooltip(t *testing.T) {
 	}
 }
 
-// In every state the menu has the same number of rows, at most 12, and no title is too long.
+// In every state the menu has the same number of rows, at most 12 and two separators, and no title
+// is too long.
 func TestShapeOfMenu(t *testing.T) {
 	long := func(s *State) {
 		failed(s)
@@ -339,7 +406,7 @@ func TestShapeOfMenu(t *testing.T) {
 		host.Failed, host.IdleUnloaded, "unheard of"} {
 		for _, change := range []func(*State){nil, long} {
 			menu := menuFor(state(status, change))
-			if len(menu) != len(menuFor(State{})) || len(menu) > 12 {
+			if len(menu) != len(menuFor(State{})) || len(menu) > 12+2 {
 				t.Errorf("%s: %d rows", status, len(menu))
 			}
 			for i, row := range menu {

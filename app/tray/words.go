@@ -33,7 +33,7 @@ func stateLine(s State) string {
 	case host.Ready:
 		return "Ready, " + name
 	case host.Busy:
-		return "Answering, " + name + speed(s)
+		return "Answering, " + name + speed(s.Speed.DecodeTokensPerSecond)
 	case host.Failed:
 		if e.RetryAtUnixMs > 0 {
 			return "Loading " + name + " again at " +
@@ -58,9 +58,9 @@ func overall(s State) host.Status {
 	return s.Engine.Status
 }
 
-// speed returns the current decode speed, "" if it is 0.
-func speed(s State) string {
-	switch v := s.Speed.DecodeTokensPerSecond; {
+// speed returns a decode speed after a comma, "" if it is 0.
+func speed(v float64) string {
+	switch {
 	case v >= 99.95:
 		return fmt.Sprintf(", %.0f tok/s", v)
 	case v >= 0.05:
@@ -128,6 +128,112 @@ func available(l memory.Ledger) string {
 	return memory.Text(l.HeadroomBytes) + " available for a model"
 }
 
+// The parts of the memory bar, in the order of the window's.
+const (
+	barHeadroom = "█"
+	barOther    = "▒"
+	barFree     = "░"
+	barCells    = 12
+)
+
+// memoryBar returns the memory bar as text, "" if the memory is not known. What is used has a cell
+// at least, so that it is seen.
+func memoryBar(l memory.Ledger) string {
+	if l.TotalBytes <= 0 || len(l.Segments) == 0 {
+		return ""
+	}
+	own, other, _ := memoryParts(l)
+	cells := func(bytes int64) int {
+		n := int((bytes*barCells + l.TotalBytes/2) / l.TotalBytes)
+		if bytes >= leastAvailableBytes {
+			n = max(n, 1)
+		}
+		return n
+	}
+	mine := min(cells(own), barCells)
+	theirs := min(cells(other), barCells-mine)
+	return strings.Repeat(barHeadroom, mine) + strings.Repeat(barOther, theirs) +
+		strings.Repeat(barFree, barCells-mine-theirs)
+}
+
+// memoryParts returns what Headroom and what other apps use, and what is free.
+func memoryParts(l memory.Ledger) (own, other, free int64) {
+	for _, s := range l.Segments {
+		switch s.Kind {
+		case memory.Other:
+			other += s.Bytes
+		case memory.Free:
+			free += s.Bytes
+		case memory.Reserved: // promised, but in use by nobody: part of what is free
+		default:
+			own += s.Bytes
+		}
+	}
+	return own, other, free
+}
+
+func memoryTooltip(l memory.Ledger) string {
+	text := "The memory that is available for a model beside those that are loaded. " +
+		"1 GB = 2^30 bytes."
+	if memoryBar(l) == "" {
+		return text
+	}
+	own, other, free := memoryParts(l)
+	return fmt.Sprintf("%s Headroom %s, %s other apps %s, %s free %s. %s", barHeadroom,
+		memory.Text(own), barOther, memory.Text(other), barFree, memory.Text(free), text)
+}
+
+// downloadLine returns the text of the row of the downloads.
+func downloadLine(list []Download) string {
+	if len(list) == 0 {
+		return ""
+	}
+	var done, total int64
+	left := list[0].Left
+	for _, d := range list {
+		if d.TotalBytes <= 0 {
+			done, total = 0, 0
+			break
+		}
+		done, total = done+d.DoneBytes, total+d.TotalBytes
+	}
+	text := "Downloading " + shorten(list[0].Title, 36)
+	if len(list) > 1 {
+		text, left = plural(len(list), "download"), -1
+	}
+	if total > 0 {
+		text += fmt.Sprintf(", %d %%", min(100*done/total, 99))
+	}
+	if left >= 0 {
+		text += ", " + timeLeft(left)
+	}
+	return text
+}
+
+// timeLeft returns a duration in whole minutes, so that the row seldom changes.
+func timeLeft(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "under 1 min left"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min left", int(d.Minutes()))
+	}
+	return fmt.Sprintf("%d h %d min left", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// title returns the text beside the icon.
+func title(s State) string {
+	switch s.Figure {
+	case FigureSpeed:
+		return strings.TrimPrefix(speed(s.Speed.DecodeTokensPerSecond), ", ")
+	case FigureMemory:
+		if s.Memory.TotalBytes > 0 {
+			return memory.Text(max(s.Memory.HeadroomBytes, 0))
+		}
+	}
+	return ""
+}
+
 // cacheSize returns the size of the cache on SSD as text, with its limit if it has one.
 func cacheSize(c cache.Stats) string {
 	if c.MaxBytes > 0 {
@@ -153,7 +259,17 @@ func modelLine(m host.Model, s State) string {
 		return name + ", needs " + memory.Text(m.NeedBytes) + ", " + memory.Text(s.RoomBytes) +
 			" available"
 	}
-	return name + ", " + disk(m.SizeBytes)
+	return name + ", " + disk(m.SizeBytes) + speed(speedOf(m.ID, s))
+}
+
+// speedOf returns the decode speed of a model, 0 if it is not answering.
+func speedOf(id string, s State) float64 {
+	for _, e := range s.Engines {
+		if e.Model == id {
+			return e.DecodeTokensPerSecond
+		}
+	}
+	return 0
 }
 
 func modelTooltip(m host.Model) string {

@@ -23,6 +23,8 @@ const tokenHeader = "X-Headroom-Token"
 type Agent struct {
 	url   *url.URL
 	token string
+	Place string // where the window begins; "": where it was left
+	State string // path of the file of a Look; "": none
 }
 
 // AgentFrom reads the environment that Supervisor sets; getenv is os.Getenv.
@@ -37,15 +39,17 @@ func AgentFrom(getenv func(string) string) (*Agent, error) {
 		return nil, fmt.Errorf("%s is %q, want an address such as http://127.0.0.1:11811/",
 			envAddress, address)
 	}
-	return &Agent{url: u, token: getenv(envToken)}, nil
+	return &Agent{url: u, token: getenv(envToken), Place: getenv(envPlace),
+		State: getenv(envState)}, nil
 }
 
 // Listen reads the agent's commands until the input ends. It calls show for each "show" command,
-// and end at the end of the input.
-func Listen(input io.Reader, show, end func()) {
+// with the place that it names, and end at the end of the input.
+func Listen(input io.Reader, show func(place string), end func()) {
 	for lines := bufio.NewScanner(input); lines.Scan(); {
-		if lines.Text()+"\n" == showWord {
-			show()
+		word, place, _ := strings.Cut(lines.Text(), " ")
+		if word == showWord {
+			show(place)
 		}
 	}
 	end()

@@ -35,9 +35,10 @@ func TestAgentFrom(t *testing.T) {
 
 func TestListen(t *testing.T) {
 	var calls []string
-	Listen(strings.NewReader("show\nelse\n\nshow"), func() { calls = append(calls, "show") },
+	Listen(strings.NewReader("show\nelse\n\nshower\nshow page=chat&chat=1"),
+		func(place string) { calls = append(calls, "show:"+place) },
 		func() { calls = append(calls, "end") })
-	if got := strings.Join(calls, " "); got != "show show end" {
+	if got := strings.Join(calls, " "); got != "show: show:page=chat&chat=1 end" {
 		t.Errorf("called %q", got)
 	}
 }

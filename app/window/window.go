@@ -3,7 +3,8 @@
 // ends it. On the program's side (inside.go), Listen reads the agent's commands, and an Agent
 // forwards requests to it.
 //
-// The agent writes commands to the program's stdin, one on each line. "show" raises the window. The
+// The agent writes commands to the program's stdin, one on each line. "show" raises the window,
+// "show PLACE" also goes to a place in it, such as a page. The
 // program ends when its input ends, so it never outlives the agent. A window that is closing closes
 // its input first, so that no "show" is lost. Address and token are passed in the environment,
 // which other users cannot read.
@@ -31,16 +32,19 @@ import (
 const (
 	envAddress = "HEADROOM_API"
 	envToken   = "HEADROOM_TOKEN"
+	envPlace   = "HEADROOM_PLACE" // where a new window begins; may be ""
+	envState   = "HEADROOM_WINDOW_STATE"
 )
 
-// showWord is the command that raises the window.
-const showWord = "show\n"
+// showWord is the command that raises the window. A place may follow it.
+const showWord = "show"
 
 // Options configure a Supervisor. Path, URL and Token are required.
 type Options struct {
 	Path  string        // path of the window program; see Find
 	URL   string        // URL of the agent, such as "http://127.0.0.1:11811/"
 	Token string        // for the control API
+	State string        // path of the file of a Look; "": it is not kept
 	Grace time.Duration // between asking the program to end and killing it; 0 means 3 s
 	Log   *slog.Logger  // nil: slog.Default()
 }
@@ -137,25 +141,31 @@ func own() (string, error) {
 }
 
 // Show opens the window, or raises it if it is open. The error is a Problem.
-func (s *Supervisor) Show() error {
+func (s *Supervisor) Show() error { return s.ShowAt("") }
+
+// ShowAt does what Show does, and goes to a place in the window: a fragment of its address, such as
+// "page=models". "" leaves it where it is. The error is a Problem.
+func (s *Supervisor) ShowAt(place string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return problem.New(problem.NotRunning, "Headroom is shutting down", "", "")
 	}
 	if s.running() {
-		if _, err := io.WriteString(s.input, showWord); err == nil {
+		line := strings.TrimSpace(showWord+" "+place) + "\n"
+		if _, err := io.WriteString(s.input, line); err == nil {
 			return nil
 		}
 		s.await(s.ended, s.kill) // the old program is ending; start another
 	}
-	return s.start()
+	return s.start(place)
 }
 
 // start runs the program. The caller holds mu.
-func (s *Supervisor) start() error {
+func (s *Supervisor) start(place string) error {
 	command := exec.Command(s.options.Path)
-	command.Env = append(os.Environ(), envAddress+"="+s.options.URL, envToken+"="+s.options.Token)
+	command.Env = append(os.Environ(), envAddress+"="+s.options.URL, envToken+"="+s.options.Token,
+		envPlace+"="+place, envState+"="+s.options.State)
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
 	input, err := command.StdinPipe()
 	if err == nil {

@@ -2,6 +2,7 @@ package window
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -27,14 +28,15 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		os.Exit(3)
 	}
-	fmt.Fprintln(conn, "started", os.Getenv(envToken))
+	fmt.Fprintln(conn, "started", os.Getenv(envToken)+os.Getenv(envPlace))
 	if mode == "closing" {
 		os.Stdin.Close()
 		fmt.Fprintln(conn, "closing")
 		_, _ = bufio.NewReader(conn).ReadString('\n')
 		os.Exit(0)
 	}
-	Listen(os.Stdin, func() { fmt.Fprintln(conn, "show") }, func() { fmt.Fprintln(conn, "end") })
+	Listen(os.Stdin, func(place string) { fmt.Fprintln(conn, "show"+place) },
+		func() { fmt.Fprintln(conn, "end") })
 	if mode == "hung" {
 		select {}
 	}
@@ -109,6 +111,29 @@ func TestShowStartsOnceAndRaises(t *testing.T) {
 	if s.Open() {
 		t.Error("Open returns true after Close")
 	}
+}
+
+// TestShowAt passes a place to a running window, and to one that is started.
+func TestShowAt(t *testing.T) {
+	s, programs := newSupervisor(t, "normal", longGrace)
+	if err := errors.Join(s.Show(), s.ShowAt("page=models")); err != nil {
+		t.Fatal(err)
+	}
+	_, lines := programs.next()
+	programs.expect(lines, "showpage=models")
+	s.Close()
+	own, _ := os.Executable()
+	second := New(Options{Path: own, URL: programs.listener.Addr().String(), Token: "secret "})
+	t.Cleanup(second.Close)
+	if err := second.ShowAt("page=chat"); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := programs.listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	programs.expect(bufio.NewScanner(conn), "started secret page=chat")
 }
 
 func TestShowWhileTheWindowCloses(t *testing.T) {

@@ -63,12 +63,15 @@ type Report struct {
 	// Break is the position of the first token that differs from the nearest sequence; -1: no known
 	// sequence begins like the prompt.
 	Break        int
-	CommonTokens int    // prompt tokens that were computed before
-	ReadTokens   int    // prompt tokens that were not cached
-	Before       string // the common text before the first difference
-	Was, Is      string // the texts after Before in the known sequence and in the prompt
-	Cause        Cause
-	Advice       string // for the user or the client's author
+	CommonTokens int // prompt tokens that were computed before
+	ReadTokens   int // prompt tokens that were not cached
+	// RecomputedTokens estimates how many of these were computed before: what the miss cost. The
+	// rest of them is new. It is 0 if the cause is NewConversation or Continued.
+	RecomputedTokens int
+	Before           string // the common text before the first difference
+	Was, Is          string // the texts after Before in the known sequence and in the prompt
+	Cause            Cause
+	Advice           string // for the user or the client's author
 	// KnownAt is when the nearest sequence ended; zero if there is none.
 	KnownAt time.Time
 }

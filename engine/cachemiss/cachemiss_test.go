@@ -315,31 +315,34 @@ func TestMemory(t *testing.T) {
 		recurrent bool
 		cause     Cause
 		at        int
+		again     int
 	}{
-		{"all cached", tokens(100, 0), "m", "f", 100, false, Continued, 100},
+		{"all cached", tokens(100, 0), "m", "f", 100, false, Continued, 100, 0},
 		// 31 tokens are missing, less than a page
-		{"a page missing", tokens(100, 0), "m", "f", 69, false, Continued, 100},
-		{"more missing", tokens(100, 0), "m", "f", 68, false, Evicted, 100},
-		{"nothing cached", tokens(100, 0), "m", "f", 0, false, Evicted, 100},
-		{"state further back", tokens(100, 0), "m", "f", 60, true, StateNotCached, 100},
-		{"no state at all", tokens(100, 0), "m", "f", 0, true, Evicted, 100},
-		{"other format", tokens(100, 0), "m", "g", 0, false, FormatChanged, 0},
-		{"other model", tokens(100, 0), "n", "f", 0, false, ModelChanged, 0},
+		{"a page missing", tokens(100, 0), "m", "f", 69, false, Continued, 100, 0},
+		{"more missing", tokens(100, 0), "m", "f", 68, false, Evicted, 100, 32},
+		{"nothing cached", tokens(100, 0), "m", "f", 0, false, Evicted, 100, 100},
+		{"state further back", tokens(100, 0), "m", "f", 60, true, StateNotCached, 100, 40},
+		{"no state at all", tokens(100, 0), "m", "f", 0, true, Evicted, 100, 100},
+		{"other format", tokens(100, 0), "m", "g", 0, false, FormatChanged, 0, 100},
+		{"other model", tokens(100, 0), "n", "f", 0, false, ModelChanged, 0, 100},
 		{"other model with little in common", tokens(31, 0), "n", "f", 0, false, NewConversation,
-			-1},
-		{"cache holds more than the log", nil, "m", "f", 90, false, Continued, 90},
-		{"nothing known", nil, "m", "f", 0, false, NewConversation, -1},
+			-1, 0},
+		{"cache holds more than the log", nil, "m", "f", 90, false, Continued, 90, 0},
+		{"nothing known", nil, "m", "f", 0, false, NewConversation, -1, 0},
 		{"edited, cached up to there", append(tokens(100, 0), tokens(80, 5000)...), "m", "f", 100,
-			false, MessageEdited, 100},
+			false, MessageEdited, 100, 0},
 		{"edited, not cached", append(tokens(100, 0), tokens(80, 5000)...), "m", "f", 10, false,
-			Evicted, 100},
+			Evicted, 100, 90},
 	} {
 		l := NewLog(Limits{})
 		l.Add(Sequence{Tokens: test.known, Model: test.model, Format: test.format})
 		r := l.Find(prompt, "m", "f").Explain(
 			Outcome{CachedTokens: test.cached, Recurrent: test.recurrent})
-		if r.Cause != test.cause || r.Break != test.at || r.ReadTokens != 120-test.cached {
-			t.Errorf("%s: %+v, expected %s at %d", test.name, r, test.cause, test.at)
+		if r.Cause != test.cause || r.Break != test.at || r.ReadTokens != 120-test.cached ||
+			r.RecomputedTokens != test.again {
+			t.Errorf("%s: %+v, expected %s at %d, %d again", test.name, r, test.cause, test.at,
+				test.again)
 		}
 	}
 }

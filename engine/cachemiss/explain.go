@@ -38,6 +38,7 @@ func (m Match) Explain(o Outcome) Report {
 			r.Cause, r.Advice = ModelChanged,
 				"Each model has its own cache, so the prompt was computed again for this model."
 		}
+		r.RecomputedTokens = commonPrefix(m.foreign.Tokens, m.prompt) - o.CachedTokens
 	case known > m.CommonTokens:
 		r.Cause, r.Advice = Continued, adviceNothing
 	case len(m.nearest) == 0:
@@ -49,10 +50,14 @@ func (m Match) Explain(o Outcome) Report {
 		if lost >= minReportedTokens && lost > d.knownAfter {
 			r.Cause, r.Advice = memoryCause(o, known)
 		}
+		if r.Cause != NewConversation && r.Cause != Continued {
+			r.RecomputedTokens = max(0, lost) + d.knownAfter
+		}
 		if r.Cause == NewConversation && known < boilerplate {
 			r.Break, r.Before, r.Was, r.Is = -1, "", "", ""
 		}
 	}
+	r.RecomputedTokens = max(0, min(r.RecomputedTokens, r.ReadTokens))
 	return r
 }
 

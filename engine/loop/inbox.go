@@ -130,7 +130,9 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	}
 	r.NoAnswer = r.NoAnswer || len(r.Candidates) > 0
 	q := &request{Request: r, submitted: time.Now(), usage: Usage{PromptTokens: len(r.Prompt)}}
-	if !r.Private {
+	if r.Private {
+		q.Client, q.Key = "", ""
+	} else {
 		q.miss, q.title = l.log.compare(r.Prompt), l.text.Title(r.Prompt)
 	}
 	// The capacity includes room for the answer, so that the loop seldom allocates.

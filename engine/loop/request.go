@@ -41,6 +41,9 @@ type Request struct {
 	// owner, too. Drafts follow no conversation of another owner. Usage of a request with a named
 	// owner counts cached tokens in whole pages, since single ones would tell what others asked.
 	Owner string
+	// Client is the name of the program that sent the request, and Key that of its API key, for
+	// lists; "": unknown, or none. A private request drops both.
+	Client, Key string
 	// Private keeps the request in memory. None of its tokens, texts and titles are written to disk
 	// or shown, nor is its prompt looked up in the block store. Its prefix stays cached in memory.
 	Private bool

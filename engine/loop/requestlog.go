@@ -33,6 +33,9 @@ func NewHistory() *History { return cachemiss.NewLog(cachemiss.Limits{}) }
 // Finished describes a request that has ended, whether answered, cancelled or failed.
 type Finished struct {
 	ID     string
+	Title  string // first words of the conversation; "" for a private request
+	Client string // see Request
+	Key    string
 	At     time.Time
 	Finish FinishReason
 	Usage  Usage
@@ -87,9 +90,10 @@ func newRequestLog(h *History, model, format string, o cachemiss.Outcome) *reque
 // client's next prompt is compared with this one.
 func (g *requestLog) record(r *request, reason FinishReason) {
 	n := record{miss: r.miss, scored: r.ScorePrompt,
-		Finished: Finished{ID: r.ID, At: time.Now(), Finish: reason, Usage: r.usage,
-			Timing: r.timing(), NoDrafts: r.whyNoDrafts(), Private: r.Private,
-			BlockHits: r.blockHits, BlockWrites: r.blockWrites}}
+		Finished: Finished{ID: r.ID, Title: r.title, Client: r.Client, Key: r.Key,
+			At: time.Now(), Finish: reason, Usage: r.usage, Timing: r.timing(),
+			NoDrafts: r.whyNoDrafts(), Private: r.Private, BlockHits: r.blockHits,
+			BlockWrites: r.blockWrites}}
 	if reason != FinishError && !r.Private && !r.NoCache {
 		n.computed = r.seq.Tokens[:r.seq.Exact()]
 	}

@@ -16,7 +16,8 @@ type Stats struct {
 	Running, Waiting int // requests
 	Requests         []RequestStats
 	// Totals since the engine opened.
-	PromptTokens, CachedTokens, GeneratedTokens, FinishedRequests int64
+	// PromptTokens were computed, CachedTokens reused. Of these, StoredTokens were read from disk.
+	PromptTokens, CachedTokens, StoredTokens, GeneratedTokens, FinishedRequests int64
 	// Of the DraftTokens that were proposed, AcceptedTokens were what the model chose.
 	DraftTokens, AcceptedTokens int64
 	// Of these, DraftModelTokens and DraftModelAccepted are those of a draft model, a drafter of
@@ -47,6 +48,8 @@ func (s *Stats) Gained() float64 { return draft.Gained(s.DecodeSeconds, s.SavedS
 // RequestStats is the part of Stats about one request in flight.
 type RequestStats struct {
 	ID              string
+	Title           string // first words of the conversation; "" for a private request
+	Client, Key     string // see Request
 	Phase           string // "waiting", "prefill" or "decode"
 	Usage           Usage
 	MaxTokens       int     // maximum length of the answer
@@ -56,11 +59,11 @@ type RequestStats struct {
 
 // counters holds the totals of Stats and the recent speeds.
 type counters struct {
-	PromptTokens, CachedTokens, GeneratedTokens, FinishedRequests int64
-	DraftTokens, AcceptedTokens                                   int64
-	DraftModelTokens, DraftModelAccepted                          int64
-	decode, saved                                                 time.Duration
-	speed                                                         speedometer
+	PromptTokens, CachedTokens, StoredTokens, GeneratedTokens, FinishedRequests int64
+	DraftTokens, AcceptedTokens                                                 int64
+	DraftModelTokens, DraftModelAccepted                                        int64
+	decode, saved                                                               time.Duration
+	speed                                                                       speedometer
 }
 
 func (c *counters) addPrompt(now time.Time, tokens int) {
@@ -166,7 +169,7 @@ func (l *Loop) publishStats() {
 	l.publishMemory(s)
 	s.Preemptions = int64(l.sched.Preemptions)
 	c := &l.counters
-	s.PromptTokens, s.CachedTokens = c.PromptTokens, c.CachedTokens
+	s.PromptTokens, s.CachedTokens, s.StoredTokens = c.PromptTokens, c.CachedTokens, c.StoredTokens
 	s.GeneratedTokens, s.FinishedRequests = c.GeneratedTokens, c.FinishedRequests
 	s.DraftTokens, s.AcceptedTokens = c.DraftTokens, c.AcceptedTokens
 	s.DraftModelTokens, s.DraftModelAccepted = c.DraftModelTokens, c.DraftModelAccepted
@@ -182,7 +185,8 @@ func (l *Loop) publishStats() {
 			phase = "decode"
 		}
 		s.Requests = append(s.Requests,
-			RequestStats{ID: r.ID, Phase: phase, Usage: r.usage, MaxTokens: r.MaxTokens,
+			RequestStats{ID: r.ID, Title: r.title, Client: r.Client, Key: r.Key, Phase: phase,
+				Usage: r.usage, MaxTokens: r.MaxTokens,
 				TokensPerSecond: r.timing().DecodeTokensPerSecond(),
 				StartedAtUnixMs: r.submitted.UnixMilli()})
 	}

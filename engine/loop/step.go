@@ -201,6 +201,7 @@ func (l *Loop) start(r *request, now time.Time) {
 	r.usage.StoredTokens = max(0, min(cached, r.storedTo)-r.storedFrom)
 	l.countPreloaded(r)
 	l.counters.CachedTokens += int64(cached)
+	l.counters.StoredTokens += int64(r.usage.StoredTokens)
 	r.stream.put(Event{Type: Prefill, Usage: r.usage})
 }
 

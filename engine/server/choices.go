@@ -37,6 +37,7 @@ type choices struct {
 	out    response
 	list   []*generation
 	owner  string    // see engine.Request
+	client string    // see engine.Request
 	begun  []*choice // those that have been submitted, in order
 
 	usage  generate.Usage // of the answers that are complete
@@ -54,7 +55,8 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, list []*genera
 		list[0].Cancellable(func() { cancel(errCancelled) })
 		r = r.WithContext(ctx)
 	}
-	c := &choices{server: s, record: rec, list: list, owner: ownerOf(r)}
+	c := &choices{server: s, record: rec, list: list, owner: ownerOf(r),
+		client: rec.withoutKeys(clientName(r.Header))}
 	c.out = s.output(w, r, list[0], c.prompt)
 	first := c.submit(0)
 	if first.err != nil && !lostProcess(first.err) {
@@ -105,6 +107,8 @@ func (c *choices) submit(i int) *choice {
 		NoAnswer:  g.NoAnswer,
 		Priority:  g.Priority,
 		Owner:     c.owner,
+		Client:    c.client,
+		Key:       c.record.key,
 		Speculate: g.Speculate, Prediction: g.prediction,
 	}}
 	if g.read != nil {

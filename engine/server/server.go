@@ -8,6 +8,7 @@
 //	middleware.go                      logging, counting, recovery from panics
 //	handle.go                          submitting to the engine
 //	callers.go                         what named keys may do
+//	clientname.go                      the name of the program that sends a request
 //	limits.go, connections.go, pace.go connections and deadlines
 //	descriptors_*.go                   how many files may be open
 //	body.go                            size and memory of bodies

@@ -5,9 +5,11 @@
 import { answerSteps } from './answer-steps.mjs';
 import { cacheSteps } from './cache-steps.mjs';
 import { chatSteps } from './chat-steps.mjs';
+import { frameSteps } from './frame-steps.mjs';
 import { memorySteps } from './memory-steps.mjs';
 import { modelsSteps } from './models-steps.mjs';
 import { engineSteps, openingSteps, overviewSteps } from './overview-steps.mjs';
+import { requestSteps } from './request-steps.mjs';
 import { settingsSteps, storedSteps } from './settings-steps.mjs';
 import { sheetSteps } from './sheet-steps.mjs';
 import { transferSteps } from './transfers.mjs';
@@ -25,6 +27,7 @@ const all = [
   ...threadSteps,
   ...engineSteps,
   ...cacheSteps,
+  ...requestSteps,
   ...trySteps,
   ...modelsSteps,
   ...settingsSteps,
@@ -33,6 +36,7 @@ const all = [
   ...sheetSteps,
   ...storedSteps,
   ...similaritySteps,
+  ...frameSteps,
   ...windowSteps,
 ];
 

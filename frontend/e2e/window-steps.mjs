@@ -43,9 +43,11 @@ export const windowSteps = [
     'the keyboard reaches the switch, and a ring shows the focus',
     async ({ page }) => {
       await goTo(page, 'Overview');
-      // Tab past the other pages in the sidebar.
+      // Tab past the other pages in the sidebar, and the facts with their hints.
       const others =
-        (await page.getByRole('navigation', { name: 'Pages' }).getByRole('button').count()) - 1;
+        (await page.getByRole('navigation', { name: 'Pages' }).getByRole('button').count()) -
+        1 +
+        (await page.getByTestId('facts').locator('[tabindex="0"]').count());
       for (let i = 0; i <= others; i++) await page.keyboard.press('Tab');
       const focused = await page.evaluate(() => {
         const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);

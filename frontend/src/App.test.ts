@@ -556,6 +556,11 @@ test('the palette finds pages, models and actions by the keyboard alone', async 
   };
   expect(document.activeElement).toBe(field);
   expect(options().slice(0, 3)).toEqual(['Overview', 'Chat', 'Models']);
+  for (const word of ['download', 'import', 'wired', 'forget', 'log', 'port', 'key']) {
+    find(word);
+    expect(options(), word).not.toEqual([]);
+  }
+  find('');
   press('ArrowDown', {}, field);
   const active = document.getElementById(field.getAttribute('aria-activedescendant')!)!;
   expect([active.textContent?.includes('Chat'), active.getAttribute('aria-selected')]).toEqual([

@@ -95,7 +95,7 @@ test('the search within a chat begins at the last match and goes around', async 
     const messages = ['One cache', 'two', 'Cache three'].map((text) => newMessage('user', text));
     chats.put('a', 'Old', Date.now(), messages);
   });
-  press(window, 'f', { metaKey: true });
+  named<HTMLButtonElement>('Find in this chat').click();
   await pass(10);
   const field = named<HTMLInputElement>('Find in this chat');
   const input = document.querySelector<HTMLInputElement>('.find input')!;

@@ -197,6 +197,31 @@ test('the details show the error, the missing files and the location', async () 
   expect(() => button(/^Move to Trash/)).toThrow();
 });
 
+test('by keys: letters go to a name, Delete asks, Escape closes the details', async () => {
+  await open();
+  const stops = [...document.querySelectorAll<HTMLElement>('td.name button')];
+  const nameAt = () => document.activeElement?.querySelector('.words')?.textContent ?? '';
+  const key = async (name: string) => {
+    (document.activeElement ?? document.body).dispatchEvent(
+      new KeyboardEvent('keydown', { key: name, bubbles: true, cancelable: true }),
+    );
+    await pass(10);
+  };
+  stops[0]!.focus();
+  const wanted = names().at(-1)!;
+  for (const letter of wanted) await key(letter);
+  expect(nameAt()).toBe(wanted);
+  const removable = names().findIndex((one) => /qwen/i.test(one));
+  stops[removable]!.focus();
+  await key('Delete');
+  expect(text('dialog h2')).toMatch(/Trash/);
+  document.querySelector('dialog')!.dispatchEvent(new Event('cancel', { cancelable: true }));
+  await pass(10);
+  expect(details()).not.toBe('');
+  await key('Escape');
+  expect(details()).toBe('');
+});
+
 test('moving a copy to the Trash asks first and shows its size', async () => {
   await open();
   await choose('Qwen3.5-9B');

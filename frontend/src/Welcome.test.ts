@@ -139,7 +139,7 @@ test('the welcome can be closed at once, and then is not shown again', async () 
 
 test('Settings can show the welcome again', async () => {
   await open((fake) => (fake.general = { ...fake.general, welcomed: true }));
-  window.dispatchEvent(new KeyboardEvent('keydown', { key: '7', ctrlKey: true, cancelable: true }));
+  window.dispatchEvent(new KeyboardEvent('keydown', { key: ',', ctrlKey: true, cancelable: true }));
   await pass(20);
   document.querySelector<HTMLButtonElement>('[aria-label="Show again: the welcome"]')!.click();
   await pass(10);

@@ -2,21 +2,33 @@
 // chat.
 import { appearances } from './lib/appearance';
 import { diskBytes } from './lib/format';
-import { commandKey, copyText } from './lib/host';
+import { commandKey, copyText, inWindow } from './lib/host';
 import type { Command } from './lib/palette';
-import type { ChatStore } from './lib/stores/chat.svelte';
 import type { EngineStore } from './lib/stores/engine.svelte';
 import type { Router } from './lib/stores/router.svelte';
 import type { SettingsStore } from './lib/stores/settings.svelte';
 import type { Page } from './pages';
+import { keysCard, settings as settingsText, storedCard } from './strings/settings';
 import { palette as t } from './strings/shared';
+import { goTo, runWindowCommand, show, type WindowParts } from './windowcommands';
+
+/** What pages have below their top: the words, the page, and the element to go to. */
+const places: { id: string; label: string; page: string; selector: string }[] = [
+  { id: 'wired', label: t.wired, page: 'memory', selector: '#wired-title' },
+  { id: 'what-if', label: t.whatIf, page: 'memory', selector: '#what-if-title' },
+  { id: 'port', label: t.port, page: 'settings', selector: '#setting-port-help' },
+  { id: 'keys', label: keysCard.title, page: 'settings', selector: '#settings-keys' },
+  { id: 'log', label: settingsText.log, page: 'settings', selector: '#settings-log' },
+  { id: 'stored', label: storedCard.title, page: 'settings', selector: '#settings-stored' },
+  { id: 'login', label: t.login, page: 'settings', selector: '#setting-startAtLogin-help' },
+];
 
 export function commandsFor(
   engine: EngineStore,
-  chat: ChatStore,
   settings: SettingsStore,
   router: Router,
   pages: readonly Page[],
+  parts: WindowParts,
 ): Command[] {
   const action = (id: string, label: string, note: string, run: () => unknown): Command => ({
     id,
@@ -28,20 +40,28 @@ export function commandsFor(
   const live = engine.connection.status === 'live';
   const url = engine.state?.endpoint.url;
   return [
-    ...pages.map((page, index): Command => ({
+    ...pages.map((page): Command => ({
       id: `page-${page.id}`,
       label: page.label,
-      note: `${commandKey}${index + 1}`,
+      note: `${commandKey}${page.key}`,
       group: t.groups.page,
-      run: () => router.go(page.id),
+      run: () => goTo(router, page.id),
     })),
-    action('new-chat', t.newChat, '', () => {
-      chat.startNew();
-      router.go('chat');
-    }),
-    action('new-private-chat', t.newPrivateChat, '', () => {
-      chat.startNew(true);
-      router.go('chat');
+    ...(['new-chat', 'new-private-chat', 'download', 'import', 'clear-cache'] as const).map((id) =>
+      action(id, t.window[id], '', () => runWindowCommand(id, parts)),
+    ),
+    ...(inWindow() ? (['zoom-in', 'zoom-out', 'zoom-reset'] as const) : []).map((id) =>
+      action(id, t.window[id], '', () => runWindowCommand(id, parts)),
+    ),
+    ...places.map(({ id, label, page, selector }): Command => {
+      const note = pages.find((one) => one.id === page)?.label ?? '';
+      return {
+        id,
+        label,
+        note,
+        group: t.groups.page,
+        run: () => void show(router, page, selector),
+      };
     }),
     ...(live && engine.on
       ? [action('stop', t.stopEngine, engine.model?.name ?? '', () => engine.stop())]

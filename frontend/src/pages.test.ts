@@ -32,7 +32,13 @@ test('a new row in the table is a new page', () => {
     },
   );
   Element.prototype.scrollTo = () => {};
-  const toy: Page = { id: 'toy', label: 'Toy', icon: 'edit', view: Unauthorized as Page['view'] };
+  const toy: Page = {
+    id: 'toy',
+    label: 'Toy',
+    icon: 'edit',
+    key: '8',
+    view: Unauthorized as Page['view'],
+  };
   const table = [...pages, toy];
   const router = new Router(() => table.map(({ id }) => id));
   const backend = new FakeBackend();
@@ -44,12 +50,14 @@ test('a new row in the table is a new page', () => {
   const app = mount(App, { target: document.body, props });
   flushSync();
 
-  window.dispatchEvent(new KeyboardEvent('keydown', { key: String(table.length), metaKey: true }));
+  window.dispatchEvent(new KeyboardEvent('keydown', { key: '8', metaKey: true }));
   flushSync();
   expect(location.hash).toBe('#page=toy');
   expect(document.querySelector('nav [aria-current]')?.textContent).toContain('Toy');
   expect(document.querySelector('main h1')?.textContent).toContain('not connected');
-  expect(commandsFor(engine, chat, settings, router, table).map(({ id }) => id)).toContain(
+  expect(document.title).toBe('Toy – Headroom');
+  const parts = { chat, router, storage: localStorage, togglePalette: () => {} };
+  expect(commandsFor(engine, settings, router, table, parts).map(({ id }) => id)).toContain(
     'page-toy',
   );
   expect(new Router(() => table.map(({ id }) => id)).page).toBe('toy');

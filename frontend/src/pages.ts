@@ -1,5 +1,6 @@
-// The pages of the window, in the order of the sidebar and of the keys Cmd-1 to Cmd-9. App, router,
-// sidebar and command palette read this table: a page is one view, with its strings, and one row.
+// The pages of the window, in the order of the sidebar. Settings comes last and has the key of all
+// Macs' settings. App, router, sidebar and command palette read this table: a page is one view,
+// with its strings, and one row.
 import type { Component } from 'svelte';
 import type { IconName } from './components/shared/icons';
 import type { CacheStore } from './lib/stores/cache.svelte';
@@ -38,16 +39,18 @@ export interface Page {
   id: string;
   label: string;
   icon: IconName;
+  /** The key that goes there, with Cmd or Ctrl; the Mac's menu has the same (menu.go). */
+  key: string;
   view: Component<ViewProps>;
 }
 
 /** The first page is shown when the address names none. */
 export const pages: Page[] = [
-  { id: 'overview', label: overview.title, icon: 'gauge', view: Overview },
-  { id: 'chat', label: chat.title, icon: 'chat', view: Chat },
-  { id: 'models', label: models.title, icon: 'models', view: Models },
-  { id: 'memory', label: memory.title, icon: 'memory', view: Memory },
-  { id: 'cache', label: cache.title, icon: 'disk', view: Cache },
-  { id: 'try', label: tryPage.title, icon: 'flask', view: Try },
-  { id: 'settings', label: settings.title, icon: 'sliders', view: Settings },
+  { id: 'overview', label: overview.title, icon: 'gauge', key: '1', view: Overview },
+  { id: 'chat', label: chat.title, icon: 'chat', key: '2', view: Chat },
+  { id: 'models', label: models.title, icon: 'models', key: '3', view: Models },
+  { id: 'memory', label: memory.title, icon: 'memory', key: '4', view: Memory },
+  { id: 'cache', label: cache.title, icon: 'disk', key: '5', view: Cache },
+  { id: 'try', label: tryPage.title, icon: 'flask', key: '6', view: Try },
+  { id: 'settings', label: settings.title, icon: 'sliders', key: ',', view: Settings },
 ];

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -70,7 +71,8 @@ func newAgent(f flags) (*agent, error) {
 	if err != nil {
 		slog.Warn("the window cannot be opened", "err", err)
 	}
-	a.window = window.New(window.Options{Path: path, URL: a.url(), Token: a.service.Token})
+	a.window = window.New(window.Options{Path: path, URL: a.url(), Token: a.service.Token,
+		State: filepath.Join(dir, "window.json")})
 	a.context, a.cancel = context.WithCancel(context.Background())
 	return a, a.instance.announce(a.url())
 }
@@ -149,14 +151,18 @@ func (a *agent) begin(f flags) {
 		}
 	})
 	menu, copyWorks := tray.New(nativeTray{}, a.act), canCopy()
+	recent := recentChats{store: a.service.Chats(), version: -1}
 	a.running.Go(func() {
 		menu.Follow(a.context, a.service.Host, func(s host.State) tray.State {
 			var list host.ModelList
 			if a.service.Host.Listed() { // the menu does not wait for the first scan
 				list = a.service.Host.Models(0)
 			}
+			now := a.settings.Get()
 			t := tray.State{State: s, Models: list.Models, Watch: list.Watch,
-				Recent: a.settings.Get().Recent, CanCopy: copyWorks, Notice: a.portNotice}
+				Recent: now.Recent, CanCopy: copyWorks, Notice: a.portNotice,
+				Chats: recent.list(), Downloads: downloads(a.service.Jobs().Jobs()),
+				Figure: tray.Figure(now.MenuBarFigure)}
 			if n := s.Engine.Notice; n != nil && t.Notice == "" {
 				t.Notice = n.Message
 			}
@@ -218,7 +224,7 @@ func (a *agent) act(action tray.Action) {
 	case tray.Pause, tray.Resume:
 		err = a.service.Host.PauseWatching(action.Verb == tray.Pause)
 	case tray.Open:
-		err = a.show()
+		err = a.window.ShowAt(action.Text)
 	case tray.Quit:
 		systray.Quit()
 	}

@@ -26,14 +26,18 @@ func TestDesktop(t *testing.T) {
 	item.showsIcon(tray.IconStopped)
 	item.waitRow("Pause Watching Folders") // comes when the folders have been read once
 	menu := item.menu()
-	want := []string{"Stopped", "Start Engine", "Models", "-", ".* GB available for a model",
+	want := []string{"Stopped", "Start Engine", "Models", "Chats", "-",
+		"[█▒░]{12}  .* GB available for a model",
 		"SSD cache: .*", "Copy " + regexp.QuoteMeta(a.endpoint()),
 		"Pause Watching Folders", "-", "Open Headroom", "Quit Headroom"}
 	if got := menu.labels(); !matchAll(got, want) {
 		t.Errorf("the menu has the rows %q, want %q", got, want)
 	}
-	if len(menu.Children) > 12 {
-		t.Errorf("the menu has %d rows", len(menu.Children))
+	if n := len(menu.visible()); n > 12 {
+		t.Errorf("the menu has %d rows", n)
+	}
+	if chat := menu.row(t, "New Chat"); !chat.enabled() {
+		t.Error("New Chat cannot be clicked")
 	}
 	if state := menu.row(t, "Stopped"); state.enabled() {
 		t.Error("the status row can be clicked")

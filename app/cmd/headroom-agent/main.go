@@ -5,6 +5,7 @@
 //	agent.go       the actions of the menu, and the state that is saved for the next start
 //	instance.go    one agent per user: a second start opens the window of the first
 //	native.go      the menu as systray draws it
+//	rows.go        the conversations and downloads that the menu lists
 //	menubar_*.go   what only a Mac's menu bar needs
 //	clipboard_*.go copying text
 package main

@@ -28,6 +28,7 @@ func (nativeTray) SetIcon(i tray.Icon) {
 }
 
 func (nativeTray) SetTooltip(text string) { systray.SetTooltip(text) }
+func (nativeTray) SetTitle(text string)   { systray.SetTitle(text) }
 func (nativeTray) AppendSeparator()       { systray.AddSeparator() }
 
 func (nativeTray) Append() tray.Row { return &nativeRow{item: systray.AddMenuItem("", "")} }

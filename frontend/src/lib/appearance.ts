@@ -1,5 +1,7 @@
-// Light, dark, or the system's appearance. tokens.css defines the dark palette once, under a media
-// query for the system's choice. applyAppearance replaces that query to apply a person's choice.
+// Light, dark, or the system's appearance. public/appearance.js sets the background of a person's
+// choice before the first paint; this module does the rest. tokens.css defines the dark palette
+// once, under a media query for the system's choice. applyAppearance replaces that query to apply a
+// person's choice.
 
 export const appearances = ['system', 'light', 'dark'] as const;
 export type Appearance = (typeof appearances)[number];
@@ -32,5 +34,18 @@ export function applyAppearance(document: Document, appearance: Appearance): voi
     ),
   ) as CSSMediaRule[];
   for (const rule of rules) rule.media.mediaText = queries[appearance];
-  document.documentElement.style.colorScheme = schemes[appearance];
+  const root = document.documentElement;
+  root.style.colorScheme = schemes[appearance];
+  root.style.removeProperty('--bg'); // of public/appearance.js
+  root.dataset.appearance = appearance;
+}
+
+/** Calls `take` with whether the page is dark, now and whenever the system's appearance changes. */
+export function watchDark(appearance: Appearance, take: (dark: boolean) => void): () => void {
+  const system = window.matchMedia?.(queries.system);
+  const tell = () =>
+    take(appearance === 'dark' || (appearance === 'system' && (system?.matches ?? false)));
+  tell();
+  system?.addEventListener('change', tell);
+  return () => system?.removeEventListener('change', tell);
 }

@@ -6,14 +6,21 @@ interface WailsRuntime {
   ClipboardSetText?(text: string): Promise<boolean>;
   OnFileDrop?(take: (x: number, y: number, paths: string[]) => void, onlyOnTargets: boolean): void;
   OnFileDropOff?(): void;
+  Quit?(): void;
+  EventsOn?(name: string, take: (text: string) => void): () => void;
 }
 
-/** The methods of the window program (main.go). */
+/** The methods of the window program (main.go, frame.go). */
 interface WindowProgram {
   main?: {
     Dialogs?: {
       ChooseFolder?(): Promise<string>;
       SaveText?(name: string, text: string): Promise<string>;
+    };
+    Frame?: {
+      Place?(): Promise<string>;
+      SetDark?(dark: boolean): Promise<void>;
+      SetZoom?(factor: number): Promise<boolean>;
     };
   };
 }
@@ -138,3 +145,43 @@ export const composing = (event: KeyboardEvent) => event.isComposing || event.ke
 
 /** "⌘" on Apple's keyboards, "Ctrl+" elsewhere. */
 export const commandKey = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl+';
+
+/** Whether the page is in Headroom's window, not in a browser. */
+export const inWindow = () => program()?.main?.Frame !== undefined;
+
+/** Whether it is in the Mac's window, which has the menus of the menu bar. */
+export const inMacWindow = () => inWindow() && commandKey === '⌘';
+
+/** Calls `take` with each command of the window's menus, until the returned function is called. */
+export function onWindowCommand(take: (command: string) => void): () => void {
+  return runtime()?.EventsOn?.('headroom:command', take) ?? (() => {});
+}
+
+/** Calls `take` with each place that the menu-bar menu opens: a fragment such as "page=models". */
+export function onWindowPlace(take: (place: string) => void): () => void {
+  return runtime()?.EventsOn?.('headroom:place', take) ?? (() => {});
+}
+
+/** The place where the window begins; empty: where it was left. */
+export async function firstPlace(): Promise<string> {
+  try {
+    return (await program()?.main?.Frame?.Place?.()) ?? '';
+  } catch {
+    return '';
+  }
+}
+
+/** Tells the window whether the page is dark, for its colour before the next first paint. */
+export function tellDark(dark: boolean): void {
+  void program()?.main?.Frame?.SetDark?.(dark);
+}
+
+/** Zooms the window's page. Resolves to false where the system cannot. */
+export async function zoomWindow(factor: number): Promise<boolean> {
+  return (await program()?.main?.Frame?.SetZoom?.(factor)) ?? false;
+}
+
+/** Closes the window. */
+export function closeWindow(): void {
+  runtime()?.Quit?.();
+}

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { fakeCache } from './backend/fake';
-import { leastYears, wear } from './wear';
+import { wear } from './wear';
 
 const day = 86_400_000;
 const now = 1_800_000_000_000;
@@ -36,10 +36,4 @@ test('an unknown drive, or nothing written', () => {
     driveShareAYear: 0,
     years: null,
   });
-});
-
-test('the daily limit gives a bound: 40 GB a day on 500 GB is at least 6.8 years', () => {
-  expect(leastYears(fakeCache({ dailyWriteBytes: 40e9, diskBytes: 500e9 }))).toBeCloseTo(6.845, 3);
-  expect(leastYears(fakeCache({ dailyWriteBytes: -1, diskBytes: 500e9 }))).toBeNull();
-  expect(leastYears(fakeCache({ dailyWriteBytes: 40e9, diskBytes: 0 }))).toBeNull();
 });

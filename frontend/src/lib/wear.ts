@@ -43,12 +43,3 @@ export function wear(cache: Cache, now: number): Wear {
     years: stands > 0 && bytesAYear > 0 ? stands / bytesAYear : null,
   };
 }
-
-/**
- * The drive's life in years if each day's budget is used up. Null without a budget or a known
- * drive.
- */
-export function leastYears(cache: Cache): number | null {
-  if (!(cache.dailyWriteBytes > 0) || !(cache.diskBytes > 0)) return null;
-  return (cache.diskBytes * driveWrites) / (cache.dailyWriteBytes * daysOfYear);
-}

@@ -108,7 +108,7 @@ export const cacheSummary = {
   diskHitsHelp: 'How often a prompt prefix was read from disk instead of being computed. Counted.',
   times: (hits: Text) => counted(hits, 'time', 'times'),
   hitRate: (share: Text) => `${share} hit rate`,
-  timeSaved: 'Time saved',
+  timeSaved: 'Saved by disk',
   timeSavedHelp: 'The time that computing the reused tokens took. Measured when they were written.',
   eachTime: (duration: Text) => `${duration} each time`,
   noHits: 'none yet',
@@ -132,7 +132,6 @@ export const cacheSummary = {
   over1000Years: 'over 1,000 years',
   years: (years: Text) => `~${years} years`,
   tooEarly: 'Too early to tell',
-  atLeast: (years: Text) => `at least ${years}`,
   diskFree: 'Disk free',
   diskFreeHelp: 'Free disk space, reported by the system, and how much of it the cache keeps free.',
   keepsFree: (minFreeBytes: Text) => `keeps ${minFreeBytes} free`,
@@ -232,6 +231,8 @@ export const cachedConversations = {
 };
 
 export const finishedList = {
+  untitled: 'Untitled request',
+  sender: (sender: Text, time: Text) => `${sender}, ${time}`,
   cancelled: (time: Text) => `${time}, cancelled`,
   failed: (time: Text) => `${time}, failed`,
   reused: (promptTokens: Text, share: Text) => `${promptTokens}, ${share} reused`,
@@ -240,8 +241,24 @@ export const finishedList = {
     'No finished requests yet. Each one is listed here with the tokens it computed again, and why.',
   emptyStopped: 'The engine is stopped; its request history is cleared.',
   legend: 'Prompt tokens',
-  computedHelp: 'Computed by the model.',
-  reusedHelp: 'Reused: keys and values were cached.',
+  help: {
+    memory: 'Reused: keys and values were in memory.',
+    disk: 'Reused: keys and values were read from disk.',
+    again: 'Computed before, and again: the cache was missed. Estimated.',
+    new: 'Text that was not computed before.',
+  },
+};
+
+/** The share of prompt tokens that the cache had. */
+export const reuse = {
+  title: 'Reused',
+  parts: (memory: Text, disk: Text) => `memory ${memory}, disk ${disk}`,
+  nothing: 'no requests yet',
+  line: (share: Text, all: Text, memory: Text, disk: Text) =>
+    `${share} of ${all} reused: ${memory} from memory, ${disk} from disk.`,
+  help:
+    'Prompt tokens of all requests since Headroom started, and the part of them that the cache ' +
+    'had in memory or on disk. Counted.',
 };
 
 export const cacheMissDetails = {
@@ -271,7 +288,8 @@ export const cacheMissDetails = {
 export const promptParts = {
   memory: 'from memory',
   disk: 'from disk',
-  computed: 'computed',
+  again: 'computed again',
+  new: 'new',
   unread: 'not reached',
 };
 

@@ -23,7 +23,8 @@ export const promptFigure = {
   prompt: (tokens: Text, parts: Text) => `Of a prompt of ${tokens}, ${parts}.`,
   memory: (tokens: Text) => `${tokens} came from memory`,
   disk: (tokens: Text) => `${tokens} came from disk`,
-  computed: (tokens: Text) => `${tokens} were computed`,
+  again: (tokens: Text) => `${tokens} computed again`,
+  new: (tokens: Text) => `${tokens} were computed`,
   unread: (tokens: Text) => `${tokens} were not reached`,
   progress: (done: Text, tokens: Text, percent: Text) =>
     `Prefill: ${done} of ${tokens} of the prompt, ${percent}.`,

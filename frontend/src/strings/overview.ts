@@ -25,6 +25,8 @@ export const stateLine = {
   context: (contextTokens: Text) => `${contextTokens} tokens of context`,
   contextHelp: 'Context: the tokens that the model can see at once, prompt and answer together.',
   cache: (cacheFormat: Text) => `${cacheFormat} cache`,
+  bits: (keys: Text, values: Text) => `${keys}-bit keys, ${values}-bit values`,
+  bitsOfBoth: (bits: Text) => `${bits}-bit keys and values`,
   cacheHelp: (cacheFormat: Text) =>
     `${cacheFormat}: the format of the KV cache. KV cache: keys and values of tokens already ` +
     'processed, kept so that they are not computed again.',
@@ -95,7 +97,7 @@ export const endpointCard = {
   tools: 'Tools',
   tool: 'Tool',
   toolSettings: (tool: Text) => `settings for ${tool}`,
-  documentation: 'Documentation',
+  documentation: (tool: Text) => `${tool}’s documentation`,
 };
 
 /** The examples that call the endpoint. */
@@ -145,7 +147,8 @@ export const requestList = {
   title: 'Requests',
   active: (requests: Text) => `${requests} active`,
   phases: { waiting: 'Waiting', prefill: 'Prefill', decode: 'Answering' },
-  durationAndModel: (duration: Text, model: Text) => `${duration}, ${model}`,
+  untitled: 'Request',
+  phaseAndSender: (phase: Text, duration: Text, sender: Text) => `${phase}, ${duration}, ${sender}`,
   prefillLabel: 'Prefill',
   prefilled: (doneTokens: Text, promptTokens: Text) => `${doneTokens} of ${promptTokens}`,
   cached: (share: Text) => `${share} cached`,

@@ -15,6 +15,10 @@ export const settings = {
   system: 'System',
   light: 'Light',
   dark: 'Dark',
+  menuBarFigure: 'Beside the menu-bar icon',
+  menuBarFigureHelp: 'A figure that changes while you watch.',
+  menuBarFigures: { none: 'Nothing', speed: 'Speed', memory: 'Available memory' },
+  saved: 'Saved.',
   welcome: 'Welcome',
   welcomeHelp: 'An introduction to Headroom, and a first answer.',
   showWelcome: 'Show again',
@@ -175,7 +179,7 @@ export const keySheet = {
 };
 
 export const settingRow = {
-  fixed: 'Set by a command-line flag, or not available here.',
+  fixed: 'Set by a command-line flag.',
   afterRestart: 'Applies when Headroom restarts.',
 };
 

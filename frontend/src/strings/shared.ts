@@ -1,8 +1,12 @@
 // The frame of all pages, and the components that several pages share.
 import type { Text } from './text';
 
+/** How Headroom's own pages call themselves as a client of the endpoint. */
+export const clientName = 'Headroom';
+
 export const app = {
   dropToImport: 'Drop a model folder to import it',
+  windowTitle: (page: Text) => `${page} – Headroom`,
   dropOnChat: 'Drop files to attach them, or a model to import it',
 };
 
@@ -12,6 +16,10 @@ export const sidebar = {
   connectionLost: 'Connection lost',
   notConnected: 'Not connected',
   free: (bytes: Text) => `${bytes} free`,
+};
+
+export const requests = {
+  key: (name: Text) => `key ${name}`,
 };
 
 /** The memory for a model. Other models may have to be unloaded for it. */
@@ -71,8 +79,20 @@ export const palette = {
   placeholder: 'Pages, models, actions',
   noMatch: 'No results.',
   groups: { page: 'Page', action: 'Action', model: 'Model' },
-  newChat: 'New chat',
-  newPrivateChat: 'New private chat',
+  window: {
+    'new-chat': 'New chat',
+    'new-private-chat': 'New private chat',
+    download: 'Download a model…',
+    import: 'Import a model…',
+    'clear-cache': 'Clear the cache (forget prompts)…',
+    'zoom-in': 'Zoom in',
+    'zoom-out': 'Zoom out',
+    'zoom-reset': 'Actual size',
+  },
+  wired: 'Wired limit',
+  whatIf: 'What if: another context or model',
+  port: 'Port of the endpoint',
+  login: 'Start at login',
   startEngine: 'Start the engine',
   stopEngine: 'Stop the engine',
   copyEndpoint: 'Copy the endpoint’s address',

@@ -65,6 +65,7 @@ const marks = [
   'seg-headroom',
   'seg-other',
   'disk',
+  'again',
 ];
 
 test('the formula: black on white is 21, grey #767676 on white just passes', () => {

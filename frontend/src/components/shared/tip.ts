@@ -12,10 +12,12 @@ let bubble: HTMLElement | null = null;
 let owner: Element | null = null;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-export function tip(text: string): Attachment<HTMLElement | SVGElement> {
+/** With `reachable`, an element that is no control is a tab stop, so that keys show the text. */
+export function tip(text: string, reachable = false): Attachment<HTMLElement | SVGElement> {
   return (element) => {
     if (!text) return;
     element.setAttribute('aria-description', text);
+    if (reachable) element.tabIndex = 0;
     const enter = () => {
       clearTimeout(timer);
       timer = setTimeout(() => show(element, text), delayMs);

@@ -16,6 +16,7 @@ import { requestFields } from '../sampling';
 import { readChat } from './chatstream';
 import { filled } from './fill';
 import { refused, unreachable as texts } from '../../strings/errors';
+import { clientName } from '../../strings/shared';
 import type { Schemas } from './schema';
 import { HttpChats } from './chats';
 import { HttpChecks } from './checks';
@@ -281,6 +282,7 @@ export class HttpBackend implements Backend {
         headers: {
           ...(text === undefined ? {} : { 'Content-Type': 'application/json' }),
           ...authorization(this.#token),
+          'X-Title': clientName, // the name of this client in the list of requests
         },
         ...(text === undefined ? {} : { body: text }),
         ...(outlives ? { keepalive } : {}),

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: df05311def1f039b07cc51693f38920c7e71ef59c1b472390b69a968dc01ccf9
+// SHA-256 of openapi.json: 321840dc56b2bd7c28a15834906d1545a357743be49fd42babb46769926f0299
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -260,6 +260,7 @@ export interface GeneralChange {
   launch?: '' | 'on' | 'off';
   loadOnRequest?: boolean;
   logLevel?: 'debug' | 'info' | 'warn' | 'error';
+  menuBarFigure?: '' | 'speed' | 'memory';
   modelFolders?: string[];
   notifications?: boolean;
   ollamaDelete?: boolean;
@@ -282,6 +283,7 @@ export interface GeneralSettings {
   launch: '' | 'on' | 'off';
   loadOnRequest: boolean;
   logLevel: 'debug' | 'info' | 'warn' | 'error';
+  menuBarFigure: '' | 'speed' | 'memory';
   modelFolders: string[];
   namedKeys: number;
   needsRestart: string[];
@@ -307,6 +309,7 @@ export interface HostCacheMiss {
   previousAt: number;
   previousText: string;
   promptText: string;
+  recomputedTokens: number;
 }
 
 export interface HostCheckParting {
@@ -353,6 +356,7 @@ export interface HostEngineState {
   acceptedTokens: number;
   cacheFormat: string;
   contextTokens: number;
+  decodeTokensPerSecond: number;
   device: string;
   draftModel: string;
   draftModelUnused: string;
@@ -389,6 +393,7 @@ export interface HostFinished {
   blockHits: number;
   blockWrites: number;
   cacheMiss: HostCacheMiss;
+  client: string;
   computedTokens: number;
   decodeSeconds: number;
   decodeTokensPerSecond: number;
@@ -400,6 +405,7 @@ export interface HostFinished {
   gained: number;
   generatedTokens: number;
   id: string;
+  key: string;
   longestGapSeconds: number;
   memoryTokens: number;
   model: string;
@@ -409,6 +415,7 @@ export interface HostFinished {
   promptTokens: number;
   queuedSeconds: number;
   savedSeconds: number;
+  title: string;
 }
 
 export interface HostFinishedList {
@@ -502,14 +509,23 @@ export interface HostPowerState {
 
 export interface HostRequest {
   cachedTokens: number;
+  client: string;
   generatedTokens: number;
   id: string;
+  key: string;
   model: string;
   phase: 'waiting' | 'prefill' | 'decode';
   promptDoneTokens: number;
   promptTokens: number;
   startedAt: number;
+  title: string;
   tokensPerSecond: number;
+}
+
+export interface HostReuse {
+  computedTokens: number;
+  diskTokens: number;
+  memoryTokens: number;
 }
 
 export interface HostSample {
@@ -537,6 +553,7 @@ export interface HostState {
   modelsVersion: number;
   power: HostPowerState;
   requests: HostRequest[];
+  reuse: HostReuse;
   roomBytes: number;
   speed: HostSpeed;
   version: string;
@@ -853,6 +870,7 @@ export interface Schemas {
   HostPlace: HostPlace;
   HostPowerState: HostPowerState;
   HostRequest: HostRequest;
+  HostReuse: HostReuse;
   HostSample: HostSample;
   HostSpeed: HostSpeed;
   HostState: HostState;
@@ -918,7 +936,7 @@ export const nested: Record<string, Record<string, string>> = {
   HostModelList: { folders: '[]', models: '[]HostModel', suggestions: '[]HostSuggestion', watch: 'HostModelsWatch' },
   HostPowerState: { measures: '[]PowerMeasure' },
   HostSpeed: { history: '[]HostSample' },
-  HostState: { cache: 'CacheStats', endpoint: 'HostEndpoint', engine: 'HostEngineState', engines: '[]HostEngineState', memory: 'MemoryLedger', power: 'HostPowerState', requests: '[]HostRequest', speed: 'HostSpeed' },
+  HostState: { cache: 'CacheStats', endpoint: 'HostEndpoint', engine: 'HostEngineState', engines: '[]HostEngineState', memory: 'MemoryLedger', power: 'HostPowerState', requests: '[]HostRequest', reuse: 'HostReuse', speed: 'HostSpeed' },
   HostSuggestion: { need: 'HostNeedParts' },
   HostWhatIf: { formats: '[]HostWhatIfFormat' },
   HostWhatIfFormat: { memory: 'MemoryLedger', need: 'HostNeedParts' },

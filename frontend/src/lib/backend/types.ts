@@ -40,6 +40,7 @@ export type Power = schema.HostPowerState;
 export type Measure = schema.PowerMeasure;
 export type RequestInFlight = schema.HostRequest;
 export type FinishedRequest = schema.HostFinished;
+export type Reuse = schema.HostReuse;
 /** Why part of a prompt was computed again: engine/cachemiss explains it. */
 export type CacheMiss = schema.HostCacheMiss;
 export type CacheMissCause = CacheMiss['cause'];
@@ -99,6 +100,7 @@ export type GeneralSettings = schema.GeneralSettings;
 export type GeneralChange = schema.GeneralChange;
 /** Whether the engine starts with Headroom; empty: if it ran when Headroom quit. */
 export type Launch = GeneralSettings['launch'];
+export type MenuBarFigure = GeneralSettings['menuBarFigure'];
 export type LogLevel = GeneralSettings['logLevel'];
 export type LogLine = schema.LogsLine;
 export type LogLines = schema.LogLines;

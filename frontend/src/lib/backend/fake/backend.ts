@@ -507,6 +507,9 @@ export class FakeBackend implements Backend {
       throw refusal('not_running', 'No model is running.');
     const running: RequestInFlight = {
       id: `chatcmpl-${++this.#served}`,
+      title: request.private ? '' : questionOf(request).slice(0, 80),
+      client: request.private ? '' : 'Headroom',
+      key: '',
       model: request.model,
       phase: 'prefill',
       promptTokens: promptTokensOf(questionOf(request)),

@@ -91,6 +91,9 @@ function fakeRequest(
 ): FinishedRequest {
   return {
     id: 'chatcmpl-0',
+    title: 'Refactor the scheduler so that it has one queue',
+    client: 'claude-cli',
+    key: '',
     model: 'headroom-demo',
     endedAt: Date.now() - 20_000,
     finishReason: 'stop',
@@ -119,6 +122,7 @@ function fakeRequest(
       advice: 'Nothing is wrong: only new text was computed.',
       firstDifference: 7168,
       commonTokens: 7168,
+      recomputedTokens: 0,
       commonText: '',
       previousText: '',
       promptText: '',
@@ -138,6 +142,9 @@ export function fakeFinished(now = Date.now()): FinishedRequest[] {
     fakeRequest(
       {
         id: 'chatcmpl-00',
+        title: 'Why does the build fail on arm64?',
+        client: 'opencode',
+        key: 'Laptop',
         endedAt: now - 95_000,
         computedTokens: 8150,
         memoryTokens: 42,
@@ -146,6 +153,7 @@ export function fakeFinished(now = Date.now()): FinishedRequest[] {
       },
       {
         cause: 'date_changed',
+        recomputedTokens: 8050,
         firstDifference: 42,
         commonTokens: 42,
         advice:
@@ -171,6 +179,8 @@ export function fakeFinished(now = Date.now()): FinishedRequest[] {
     fakeRequest(
       {
         id: 'chatcmpl-0000',
+        title: '',
+        client: 'curl',
         endedAt: now - 7_200_000,
         finishReason: 'cancelled',
         computedTokens: 2048,
@@ -239,10 +249,23 @@ export function finishedRequest(
   question: string,
   previous: string,
 ): FinishedRequest {
-  const { id, model, promptTokens, promptDoneTokens, cachedTokens, generatedTokens } = request;
+  const {
+    id,
+    title,
+    client,
+    key,
+    model,
+    promptTokens,
+    promptDoneTokens,
+    cachedTokens,
+    generatedTokens,
+  } = request;
   const seconds = Math.max(0.001, (Date.now() - request.startedAt) / 1000);
   const change = {
     id,
+    title,
+    client,
+    key,
     model,
     endedAt: Date.now(),
     finishReason,

@@ -22,6 +22,7 @@ export function fakeGeneral(): GeneralSettings {
     logLevel: 'info',
     startAtLogin: false,
     notifications: true,
+    menuBarFigure: '',
     saveOnBattery: true,
     throttleWhenHot: true,
     welcomed: true,

@@ -49,6 +49,7 @@ export function fakeEngine(model: string, now = Date.now()): Engine {
     savedSeconds: 0,
     noDrafts: '',
     lastUsedAt: now,
+    decodeTokensPerSecond: 0,
   };
 }
 
@@ -68,6 +69,7 @@ export function fakeState(now = Date.now()): State {
     endpoint: { url: 'http://127.0.0.1:11811/v1', uiUrl: 'http://127.0.0.1:11811/' },
     memory: fakeMemory(true),
     cache: fakeCache({}),
+    reuse: { memoryTokens: 940_000, diskTokens: 20_000, computedTokens: 40_000 },
     speed: {
       ...runningSpeed,
       history: Array.from({ length: historySamples }, (_, index) => sample(index)),
@@ -76,6 +78,9 @@ export function fakeState(now = Date.now()): State {
     requests: [
       {
         id: 'chatcmpl-1',
+        title: 'Refactor the scheduler so that it has one queue',
+        client: 'claude-cli',
+        key: 'Laptop',
         model: 'headroom-demo',
         phase: 'prefill',
         promptTokens: 8192,
@@ -87,6 +92,9 @@ export function fakeState(now = Date.now()): State {
       },
       {
         id: 'chatcmpl-2',
+        title: 'Plan a week in Lisbon',
+        client: 'Headroom',
+        key: '',
         model: 'headroom-demo',
         phase: 'decode',
         promptTokens: 412,
