@@ -6,6 +6,7 @@ package commands
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,8 +14,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"headroom/app/logs"
 	"headroom/engine"
 	"headroom/engine/chat"
+	"headroom/engine/draft"
 	"headroom/engine/generate"
 	"headroom/engine/problem"
 	"headroom/engine/server"
@@ -22,12 +25,38 @@ import (
 
 // AnswerFlags are the flags of run and chat that control an answer.
 type AnswerFlags struct {
-	Named       string   `name:"model" help:"Model: an ID, a name, an alias or a folder. It may also be given as an argument." placeholder:"MODEL"`
-	System      string   `help:"System message: how the model should behave." placeholder:"TEXT"`
-	MaxTokens   int      `help:"Maximum length of the answer in tokens. Default: as much as the context holds." placeholder:"N"`
-	Temperature *float64 `help:"Sampling temperature; 0 always takes the most likely token. Default: the model's." placeholder:"T"`
-	Seed        *int64   `help:"Seed of the random numbers, for repeatable answers." placeholder:"N"`
-	Think       *bool    `help:"Reason before answering, if the model can." negatable:""`
+	Named     string `name:"model" help:"Model: an ID, a name, an alias or a folder, or org/name on the hub. It may also be given as an argument." placeholder:"MODEL"`
+	System    string `aliases:"system-prompt" help:"System message: how the model should behave." placeholder:"TEXT"`
+	MaxTokens int    `help:"Maximum length of the answer in tokens. Default: as much as the context holds." placeholder:"N"`
+	SamplingFlags
+	Stop               []string `help:"Text that ends the answer, and is not shown; may be repeated." placeholder:"TEXT" sep:"none"`
+	Think              *bool    `help:"Reason before answering, if the model can." negatable:""`
+	ChatTemplateArgs   string   `name:"chat-template-args" aliases:"chat-template-config,chat-template-kwargs" help:"Variables for the chat template, as a JSON object." placeholder:"JSON"`
+	IgnoreChatTemplate bool     `help:"Let the model continue the prompt as plain text, without its chat template."`
+	Verbose            bool     `help:"Print the prompt's and the answer's tokens and speeds, and the memory, on lines of their own."`
+}
+
+// check returns an error about flags that are not valid, or not together.
+func (f *AnswerFlags) check() error {
+	if err := f.SamplingFlags.check(); err != nil {
+		return err
+	}
+	var object map[string]json.RawMessage
+	if f.ChatTemplateArgs != "" &&
+		(json.Unmarshal([]byte(f.ChatTemplateArgs), &object) != nil || object == nil) {
+		return fmt.Errorf("--chat-template-args: expected a JSON object such as "+
+			`{"enable_thinking": false}, got %.100s`, f.ChatTemplateArgs)
+	}
+	for flag, given := range map[string]bool{"--chat-template-args": f.ChatTemplateArgs != "",
+		"--system": f.System != "", "--think": f.Think != nil} {
+		if given && f.IgnoreChatTemplate {
+			return fmt.Errorf("%s has no effect together with --ignore-chat-template", flag)
+		}
+	}
+	if f.MaxTokens < 0 {
+		return fmt.Errorf("--max-tokens is %d, expected 0 or more", f.MaxTokens)
+	}
+	return nil
 }
 
 // talker prints a model's answers in a terminal.
@@ -36,7 +65,8 @@ type talker struct {
 	flags    *AnswerFlags
 	defaults generate.Defaults // from the model's settings; flags override them
 	out      io.Writer
-	style    bool // dim the reasoning
+	style    bool       // dim the reasoning
+	logs     *logs.Logs // whose lines wait until an answer is complete; may be nil
 }
 
 // reply is one answer.
@@ -55,30 +85,51 @@ func (t *talker) answer(ctx context.Context, messages []chat.Message) (reply, er
 				"Convert it first, with iconv for example.")
 		}
 	}
+	defer t.holdLogs()()
 	q := t.request(messages)
 	prompt, split, err := q.Encode(ctx, t.model.Engine,
 		t.model.Engine.Info().ContextTokens)
 	if err != nil {
 		return reply{}, err
 	}
-	stream, err := t.model.Engine.Submit(engine.Request{Prompt: prompt, MaxTokens: q.MaxTokens,
-		Sampling: q.Sampling(t.model.Engine.Defaults()), ShowTags: split != nil})
+	request := engine.Request{Prompt: prompt, MaxTokens: q.MaxTokens,
+		Sampling: q.Sampling(t.model.Engine.Defaults()), ShowTags: split != nil}
+	if split == nil {
+		request.Stop = q.Stop // the engine looks for it in all text
+	}
+	stream, err := t.model.Engine.Submit(request)
 	if err != nil {
 		return reply{}, err
 	}
 	return t.follow(ctx, stream, split)
 }
 
-// request returns the conversation as a request. A model without a chat template gets the last
+// holdLogs keeps lines of the log out of the answer until release is called. They include the PERF
+// line of the answer, which Recent writes.
+func (t *talker) holdLogs() (release func()) {
+	written := t.logs.Hold()
+	return func() {
+		if e, ok := t.model.Engine.(interface{ Recent() []engine.Finished }); ok && t.logs != nil {
+			e.Recent()
+		}
+		written()
+	}
+}
+
+// request returns the conversation as a request. Without a chat template, the model gets the last
 // message as plain text to continue.
 func (t *talker) request(messages []chat.Message) *generate.Request {
-	q := &generate.Request{Params: generate.Params{MaxTokens: t.flags.MaxTokens,
-		Temperature: t.flags.Temperature, Seed: t.flags.Seed}}
+	q := &generate.Request{Params: t.flags.params()}
+	if t.flags.ChatTemplateArgs != "" {
+		q.TemplateKwargs = json.RawMessage(t.flags.ChatTemplateArgs)
+	}
+	q.MaxTokens, q.Stop = t.flags.MaxTokens, t.flags.Stop
 	if t.flags.Think != nil {
-		q.TemplateKwargs = fmt.Appendf(nil, `{"enable_thinking":%t}`, *t.flags.Think)
+		q.TemplateKwargs = generate.WithDefault(q.TemplateKwargs, "enable_thinking",
+			*t.flags.Think)
 	}
 	q.SetDefaults(t.defaults)
-	if t.model.Engine.Template() == nil {
+	if t.flags.IgnoreChatTemplate || t.model.Engine.Template() == nil {
 		q.Prompt = messages[len(messages)-1].Content
 	} else {
 		q.Messages = messages
@@ -113,11 +164,12 @@ func (t *talker) follow(ctx context.Context, stream *engine.Stream, split *chat.
 			}
 		}
 	}
+	end := newEnding(t.flags.Stop)
 	add := func(text string) []chat.Piece {
 		if split == nil {
 			return []chat.Piece{{Kind: chat.Content, Text: text}}
 		}
-		return split.Add(text)
+		return end.cut(split.Add(text))
 	}
 	var err error
 	for err == nil && answer.event.Type != engine.Done {
@@ -125,6 +177,9 @@ func (t *talker) follow(ctx context.Context, stream *engine.Stream, split *chat.
 		if e, err = stream.Next(ctx); err == nil {
 			show(add(e.Text))
 			err = paint.err
+			if end.ended {
+				stream.Stop()
+			}
 		}
 		if err != nil && e.Type != engine.Done {
 			stream.Cancel()
@@ -133,7 +188,7 @@ func (t *talker) follow(ctx context.Context, stream *engine.Stream, split *chat.
 		answer.event = e
 	}
 	if split != nil {
-		show(split.Close(answer.event.Finish != engine.FinishStop))
+		show(end.close(split.Close(answer.event.Finish != engine.FinishStop)))
 	}
 	paint.end()
 	if paint.err != nil {
@@ -144,6 +199,39 @@ func (t *talker) follow(ctx context.Context, stream *engine.Stream, split *chat.
 		err = answer.event.Err
 	}
 	return answer, err
+}
+
+// ending cuts a chat's answer at the first of the stop texts in its content, as the endpoint does.
+type ending struct {
+	stop  *chat.StopMatcher
+	ended bool
+}
+
+func newEnding(stops []string) *ending { return &ending{stop: chat.NewContentMatcher(stops)} }
+
+// cut returns what is to be shown of further pieces. No stop text reaches across a reasoning.
+func (e *ending) cut(pieces []chat.Piece) (shown []chat.Piece) {
+	for _, p := range pieces {
+		switch {
+		case e.ended:
+			return shown
+		case p.Kind == chat.Content:
+			p.Text, e.ended = e.stop.Add(p.Text)
+		default:
+			shown = append(shown, chat.Piece{Kind: chat.Content, Text: e.stop.Close()})
+		}
+		shown = append(shown, p)
+	}
+	return shown
+}
+
+// close returns what is to be shown of the last pieces.
+func (e *ending) close(pieces []chat.Piece) []chat.Piece {
+	shown := e.cut(pieces)
+	if !e.ended {
+		shown = append(shown, chat.Piece{Kind: chat.Content, Text: e.stop.Close()})
+	}
+	return shown
 }
 
 // lastOf waits for the last event of a canceled stream, which has the figures, and discards its
@@ -221,6 +309,28 @@ func (p *painter) end() {
 	} else if p.wrote {
 		p.print("\n")
 	}
+}
+
+// figures prints what an answer took, and what drafts have gained or why there were none.
+func (s reply) figures(out io.Writer) {
+	fmt.Fprintln(out, s.speed())
+	if text := s.drafts(); text != "" {
+		fmt.Fprintln(out, text)
+	}
+}
+
+// drafts returns "31 of 40 drafts accepted, decoded about 1.42 times as fast as without drafts", or
+// else why there were none; "" if nobody wanted any.
+func (s reply) drafts() string {
+	u, why := s.event.Usage, s.event.NoDrafts
+	switch gained := s.event.Timing.Gained(); {
+	case u.DraftTokens > 0 && gained > 0:
+		return fmt.Sprintf("%d of %s accepted, decoded about %.2f times as fast as without drafts",
+			u.AcceptedTokens, count(u.DraftTokens, "draft"), gained)
+	case why.Cause == draft.NoCause, why.Cause == draft.Off, why.Cause == draft.Short:
+		return ""
+	}
+	return "no drafts: " + why.Sentence()
 }
 
 // speed returns the figures of an answer: "12 tokens, 85.3 tokens/s; prompt 20 tokens, 4 cached,

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 
@@ -58,13 +59,16 @@ func settingsOf(s settings.Settings, name string) settings.Model {
 	return s.ForModel(name)
 }
 
-// flagRule is a rule about flags that need others.
+// flagRule is a rule about a flag, and the setting of the same name, that needs others.
 type flagRule struct {
-	flag string
+	flag, setting string
 	// given reports whether the flag is given, and works whether it has an effect with the settings
 	// of a model.
 	given func(f *ModelFlags) bool
 	works func(f *ModelFlags, m settings.Model) bool
+	// set reports whether the settings of a model have it, and do not turn off what it needs: a
+	// person who turns that off may keep the rest for later.
+	set   func(m settings.Model) bool
 	needs string
 	// refused reports whether other flags rule out that it has an effect, whatever the settings
 	// are: then it is an error. Otherwise settings may give it one, and there is a warning.
@@ -74,23 +78,26 @@ type flagRule struct {
 // flagRules are the flags of ModelFlags that have no effect alone. A way to decode ahead without
 // what drafts for it is not among them: only the loaded model shows that (engine.Open warns).
 var flagRules = []flagRule{
-	{flag: "--draft-model",
+	{flag: "--draft-model", setting: "draftModel",
 		given:   func(f *ModelFlags) bool { return f.DraftModel != "" },
 		works:   func(*ModelFlags, settings.Model) bool { return true },
+		set:     func(m settings.Model) bool { return m.DraftModel != "" },
 		needs:   "--speculate auto, draft, dflash or mtp",
 		refused: func(f *ModelFlags) bool { return f.speculatesWithoutModel() }},
-	{flag: "--num-draft-tokens",
+	{flag: "--num-draft-tokens", setting: "numDraftTokens",
 		given: func(f *ModelFlags) bool { return f.NumDraftTokens > 0 },
 		works: func(f *ModelFlags, m settings.Model) bool {
 			return f.DraftModel != "" || m.DraftModel != ""
 		},
+		set:     func(m settings.Model) bool { return m.NumDraftTokens > 0 },
 		needs:   "a draft model: --draft-model, or draftModel in the model's settings",
 		refused: func(f *ModelFlags) bool { return f.speculatesWithoutModel() }},
-	{flag: "--snapkv-tokens",
+	{flag: "--snapkv-tokens", setting: "snapKVTokens",
 		given: func(f *ModelFlags) bool { return f.SnapKVTokens > 0 },
 		works: func(f *ModelFlags, m settings.Model) bool {
 			return f.SnapKV != nil || m.SnapKV != nil && *m.SnapKV
 		},
+		set:     func(m settings.Model) bool { return m.SnapKVTokens > 0 && m.SnapKV == nil },
 		needs:   "--snapkv, or snapKV in the model's settings",
 		refused: func(f *ModelFlags) bool { return f.SnapKV != nil && !*f.SnapKV }},
 }
@@ -110,8 +117,17 @@ func (f *ModelFlags) checkTogether() error {
 	return nil
 }
 
-// warnOfFlags logs which flags have no effect for any model, as the settings are.
+// warnOfFlags logs which flags have no effect for any model, as the settings are, and which
+// settings have none for their model.
 func (f *ModelFlags) warnOfFlags(s settings.Settings) {
+	for _, id := range slices.Sorted(maps.Keys(s.Models)) {
+		for _, r := range flagRules {
+			if m := s.Models[id]; r.set(m) && !r.works(f, m) {
+				slog.Warn("a setting has no effect", "setting", "models."+id+"."+r.setting,
+					"needs", r.needs)
+			}
+		}
+	}
 	for _, r := range flagRules {
 		works := r.works(f, settings.Model{})
 		for _, m := range s.Models {

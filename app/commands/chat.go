@@ -1,11 +1,9 @@
 package commands
 
 // A conversation in the terminal. Ctrl-C stops an answer, and the text so far stays in the
-// conversation. At the prompt, Ctrl-C ends the program. Reads of the terminal cannot be
-// interrupted, so they run in goroutines.
+// conversation. At the prompt, Ctrl-C ends the program.
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -13,10 +11,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
-
-	"golang.org/x/term"
 
 	"headroom/app/control"
 	"headroom/app/service"
@@ -27,17 +24,22 @@ import (
 type Chat struct {
 	ModelFlags
 	AnswerFlags
-	Model string `arg:"" optional:"" help:"Model to talk to: an ID, a name, an alias or a folder. Default: the bundled demo model."`
+	OfferFlags
+	Model string `arg:"" optional:"" help:"Model to talk to: an ID, a name, an alias or a folder, or org/name on the hub. Default: the bundled demo model."`
 }
 
-const chatHelp = "/reset starts a new conversation, /exit or Ctrl-D quits, Ctrl-C stops an answer."
+// Validate rejects flags that are not valid. kong calls it.
+func (c *Chat) Validate() error {
+	return errors.Join(c.ModelFlags.Validate(), c.AnswerFlags.check())
+}
 
 // Run ends at /exit, the end of input, SIGTERM, or Ctrl-C at the prompt.
 func (c *Chat) Run(ctx context.Context, t *terminal) error {
 	file := service.OpenSettings()
 	h := c.newHost(file, hostUse{ssd: true})
 	defer h.Close()
-	if err := load(ctx, h, file, cmp.Or(c.Model, c.Named), t.err); err != nil {
+	if err := c.load(ctx, h, file, &c.ModelFlags, cmp.Or(c.Model, c.Named), t,
+		true); err != nil {
 		return err
 	}
 	m, err := h.Acquire("")
@@ -55,50 +57,77 @@ func (c *Chat) Run(ctx context.Context, t *terminal) error {
 	noteNoTemplate(t.err, m)
 	talk := &talker{model: m, flags: &c.AnswerFlags,
 		defaults: control.RequestDefaults(file.Get().ForModel(m.ID)), out: t.out,
-		style: styled(t.out)}
+		style: styled(t.out), logs: t.logs}
 	if lines.interactive() {
 		fmt.Fprintf(t.err, "%s. %s\n", oneLine(m.ID), chatHelp)
 	}
-	return c.converse(ctx, talk, lines, interrupts, t.err)
+	s := &session{talk: talk, system: c.System, errOut: t.err}
+	s.messages = s.beginning()
+	return s.converse(ctx, lines, interrupts)
 }
 
-// converse reads lines and answers them.
-func (c *Chat) converse(ctx context.Context, talk *talker, lines *lineReader,
-	interrupts <-chan os.Signal, errOut io.Writer) error {
-	messages := c.messages("")
+// session is a conversation in the terminal.
+type session struct {
+	talk     *talker
+	errOut   io.Writer
+	system   string // the system message; "": none
+	messages []chat.Message
+	file     string // that it was saved to or loaded from; "": none
+}
+
+// converse reads messages and answers them.
+func (s *session) converse(ctx context.Context, lines *lineReader,
+	interrupts <-chan os.Signal) error {
 	for {
-		line, err := untilInterrupt(ctx, interrupts, lines.next)
-		switch line = strings.TrimSpace(line); {
-		case err != nil && errors.Is(err, io.EOF), line == "/exit", line == "/quit":
+		message, err := untilInterrupt(ctx, interrupts, lines.next)
+		if err != nil && lines.interactive() {
+			fmt.Fprintln(s.errOut) // the shell's prompt is not on the same line
+		}
+		switch {
+		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return err
-		case line == "":
-			continue
-		case line == "/reset":
-			messages = c.messages("")
-			fmt.Fprintln(errOut, "A new conversation starts.")
-			continue
-		case line == "/help":
-			fmt.Fprintln(errOut, chatHelp)
+		case strings.TrimSpace(message) == "":
 			continue
 		}
-		asked := append(messages, chat.Message{Role: "user", Content: line})
-		answer, err := untilInterrupt(ctx, interrupts,
-			func(ctx context.Context) (reply, error) { return talk.answer(ctx, asked) })
-		if ctx.Err() != nil {
-			return ctx.Err()
+		is, asked, err := s.command(message)
+		if errors.Is(err, errExit) {
+			return nil
 		}
-		if err != nil && !interrupted(err) {
-			report(err, errOut) // for example a prompt that is too long: the conversation can go on
+		if err != nil {
+			report(err, s.errOut)
+		}
+		switch {
+		case is && asked == nil:
 			continue
+		case !is:
+			asked = append(slices.Clip(s.messages),
+				chat.Message{Role: "user", Content: strings.TrimSpace(message)})
 		}
-		// The part of the answer before Ctrl-C belongs to the conversation.
-		messages = append(asked,
-			chat.Message{Role: "assistant", Content: answer.content,
-				ReasoningContent: answer.reasoning})
-		fmt.Fprintln(errOut, answer.speed())
+		if err := s.ask(ctx, asked, interrupts); err != nil {
+			return err
+		}
 	}
+}
+
+// ask answers the last of the messages. The error is that of ctx.
+func (s *session) ask(ctx context.Context, asked []chat.Message,
+	interrupts <-chan os.Signal) error {
+	answer, err := untilInterrupt(ctx, interrupts,
+		func(ctx context.Context) (reply, error) { return s.talk.answer(ctx, asked) })
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil && !interrupted(err) {
+		report(err, s.errOut) // for example a prompt that is too long: the conversation can go on
+		return nil
+	}
+	// The part of the answer before Ctrl-C belongs to the conversation.
+	s.messages = append(slices.Clip(asked), chat.Message{Role: "assistant", Content: answer.content,
+		ReasoningContent: answer.reasoning})
+	s.talk.flags.printFigures(s.errOut, answer, s.talk.model.Engine.Stats())
+	return nil
 }
 
 // untilInterrupt runs f with a context that Ctrl-C ends.
@@ -114,74 +143,4 @@ func untilInterrupt[T any](ctx context.Context, interrupts <-chan os.Signal,
 		}
 	}()
 	return f(ctx)
-}
-
-// abandonable runs a read that cannot be interrupted. If ctx ends first, it returns ctx's error and
-// leaks the read, so it is only for a program that is about to end.
-func abandonable[T any](ctx context.Context, read func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := read()
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
-	}
-}
-
-// lineReader reads the user's lines, with editing and history in a terminal.
-type lineReader struct {
-	file     *os.File // nil: not a terminal
-	editor   *term.Terminal
-	scanner  *bufio.Scanner
-	terminal *terminal
-}
-
-func newLineReader(t *terminal) *lineReader {
-	r := &lineReader{terminal: t}
-	if file, ok := t.in.(*os.File); ok && isTerminal(file) && isTerminal(t.out) {
-		r.file = file
-		r.editor = term.NewTerminal(struct {
-			io.Reader
-			io.Writer
-		}{file, t.out}, "> ")
-		return r
-	}
-	r.scanner = bufio.NewScanner(t.in)
-	r.scanner.Buffer(nil, maxPromptBytes)
-	return r
-}
-
-func (r *lineReader) interactive() bool { return r.file != nil }
-
-// next returns a line, io.EOF at the end of input or after Ctrl-D, or ctx's error when ctx ends;
-// the reader cannot be used after an error. The terminal is in raw mode only during a read, so that
-// Ctrl-C is a signal while the model answers.
-func (r *lineReader) next(ctx context.Context) (string, error) {
-	if r.file == nil {
-		return abandonable(ctx, func() (string, error) {
-			if r.scanner.Scan() {
-				return r.scanner.Text(), nil
-			}
-			return "", errors.Join(r.scanner.Err(), io.EOF)
-		})
-	}
-	if width, height, err := term.GetSize(int(r.file.Fd())); err == nil && width > 0 {
-		// 0 if the terminal does not report its size
-		_ = r.editor.SetSize(width, height)
-	}
-	before, err := term.MakeRaw(int(r.file.Fd()))
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = term.Restore(int(r.file.Fd()), before) }()
-	return abandonable(ctx, r.editor.ReadLine)
 }

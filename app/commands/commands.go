@@ -1,8 +1,8 @@
 // Package commands implements the headroom program: its subcommands, their flags and their output.
 //
 //	headroom serve    endpoint, control API and web UI      serve.go, app/service
-//	headroom run      one prompt, answered in the terminal  run.go, answer.go
-//	headroom chat     a conversation in the terminal        chat.go
+//	headroom run      one prompt, answered in the terminal  run.go, answer.go, figures.go
+//	headroom chat     a conversation in the terminal        chat.go, chatinput.go, chatcommands.go
 //	headroom models   models on this machine                models.go, transfer.go
 //	headroom cache    the prefix cache on disk              cache.go
 //	headroom keys     API keys of the endpoint              keys.go
@@ -24,7 +24,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -88,7 +87,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	if err != nil {
 		panic("commands: Main: the command structs are wrong: " + err.Error())
 	}
-	parsed, err := parse(parser, args)
+	parsed, err := parse(parser, joinValues(parser, args))
 	if exited >= 0 {
 		return exited // --help or --version have been printed
 	}
@@ -108,27 +107,6 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 // variables returns the values of the variables in the help of the flags.
 func variables() kong.Vars {
 	return kong.Vars{"version": "headroom " + version.Version, "shapes": shapeNames()}
-}
-
-// usageWords replace words of kong's usage errors. The empty choice is the default of a flag, and
-// kong lists it with those that a person may give.
-var usageWords = strings.NewReplacer(`must be one of "",`, "must be one of ",
-	"expected a valid 64 bit int but got", "expected a whole number, got",
-	"expected int value but got", "expected a whole number, got",
-	"expected a float but got", "expected a number, got", " (short flag)", "", " (string)", "")
-
-// usage returns the text of a usage error.
-func usage(err error) string { return usageWords.Replace(err.Error()) }
-
-// nearest returns the command that the arguments name, as far as they do: "headroom cache move".
-func nearest(err error) string {
-	var wrong *kong.ParseError
-	if errors.As(err, &wrong) && wrong.Context != nil {
-		if node := wrong.Context.Selected(); node != nil {
-			return node.FullPath()
-		}
-	}
-	return "headroom"
 }
 
 // parse parses the arguments. It recovers the panic of kong.Exit.

@@ -65,8 +65,8 @@ func TestRun(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "keys and values") || !strings.HasSuffix(out, ".\n") {
 		t.Errorf("exit %d, output %q, %s", code, out, errOut)
 	}
-	if !speedLine.MatchString(errOut) || strings.Count(errOut, "\n") != 1 {
-		t.Errorf("stderr %q, want one line of speed", errOut)
+	if !speedLine.MatchString(errOut) || strings.Count(errOut, "\n") != 2 {
+		t.Errorf("stderr %q, want a line of speed and one of drafts", errOut)
 	}
 	for name, args := range map[string][]string{"stdin": {"run", "-"},
 		"named":         {"run", "headroom-demo", question},
@@ -199,7 +199,8 @@ func TestRefusals(t *testing.T) {
 			[]string{`--device must be one of "cpu","metal","sim","nv" but got "x"`}},
 		{"no such level", []string{"serve", "--log-level", "x"}, 2,
 			[]string{`--log-level must be one of "debug","info","warn","error" but got "x"`}},
-		{"no prompt", []string{"run"}, 2, []string{"model-and-prompt", "Try: headroom run --help"}},
+		{"no prompt", []string{"run"}, 2, []string{`expected a prompt, as in: headroom run "What`,
+			"Try: headroom run --help"}},
 		{"no folder", []string{"cache", "move"}, 2,
 			[]string{"<dir>", "Try: headroom cache move --help"}},
 		{"too many threads", []string{"run", "--threads", "100000", "x"}, 2,
@@ -319,7 +320,7 @@ func TestCtrlC(t *testing.T) {
 	isolate(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	var out, errOut bytes.Buffer
-	c := Run{Words: []string{"hi"}}
+	c := Run{First: "hi"}
 	err := c.Run(ctx, &terminal{in: nil, err: &errOut, out: writerFunc(func(p []byte) (int, error) {
 		interrupt()
 		return out.Write(p)
@@ -378,38 +379,6 @@ func TestSignalWhileReading(t *testing.T) {
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
-
-func TestChat(t *testing.T) {
-	isolate(t)
-	code, out, errOut := headroom(question+"\n\n/help\n"+question+"\n/reset\n"+question+
-		"\n/exit\nnot read\n", "chat", "--max-tokens", "40")
-	if code != 0 || strings.Count(out, "keys and values") < 2 {
-		t.Errorf("exit %d, output %q", code, out)
-	}
-	var prompts []string // lengths: they grow with the conversation and shrink after /reset
-	for _, m := range regexp.MustCompile(`prompt (\d+) tokens`).FindAllStringSubmatch(errOut, -1) {
-		prompts = append(prompts, m[1])
-	}
-	if len(prompts) != 3 || prompts[0] != prompts[2] || len(prompts[1]) < len(prompts[0]) ||
-		prompts[1] == prompts[0] {
-		t.Errorf("prompts of %v tokens: want the second longer, the third like the first", prompts)
-	}
-	if !strings.Contains(errOut, chatHelp) || !strings.Contains(errOut, "new conversation starts") {
-		t.Errorf("stderr %q", errOut)
-	}
-}
-
-// TestChatContinuesAfterAProblem: a message that does not fit gets an error, and the next one is
-// answered.
-func TestChatContinuesAfterAProblem(t *testing.T) {
-	isolate(t)
-	code, out, errOut := headroom(strings.Repeat("word ", 200)+"\n"+question+"\n", "chat",
-		"--context", "100")
-	if code != 0 || !strings.Contains(errOut, "maximum context length is 100 tokens") ||
-		!strings.Contains(out, "keys and values") {
-		t.Errorf("exit %d, output %q, %s", code, out, errOut)
-	}
-}
 
 func TestModels(t *testing.T) {
 	home := isolate(t)

@@ -91,20 +91,30 @@ func (c *ModelsDownload) Run(ctx context.Context, t *terminal) error {
 	if c.List {
 		return c.list(ctx, t, client)
 	}
-	list := jobs.NewList()
-	defer list.Close()
-	job, err := watchJob(ctx, t.err, list,
-		list.Start(client.Job(hub.Request{ID: c.Model, Revision: c.Revision, Files: c.File})).ID)
-	switch {
-	case err != nil:
-		fmt.Fprintf(t.err, "Stopped at %s. Run the same command to resume.\n",
-			formatBytes(job.DoneBytes))
+	job, err := download(ctx, t.err, client,
+		hub.Request{ID: c.Model, Revision: c.Revision, Files: c.File})
+	if err != nil {
 		return err
-	case job.State == jobs.Failed:
-		return job.Err
 	}
 	fmt.Fprintf(t.out, "%s: %s\n", c.Model, job.Result)
 	return nil
+}
+
+// download runs a download to its end and shows its progress.
+func download(ctx context.Context, errOut io.Writer, client *hub.Client, q hub.Request) (jobs.Job,
+	error) {
+	list := jobs.NewList()
+	defer list.Close()
+	job, err := watchJob(ctx, errOut, list, list.Start(client.Job(q)).ID)
+	if err != nil {
+		fmt.Fprintf(errOut, "Stopped at %s. Run the same command to resume.\n",
+			formatBytes(job.DoneBytes))
+		return job, err
+	}
+	if job.State == jobs.Failed {
+		return job, job.Err
+	}
+	return job, nil
 }
 
 // list prints the files of the repository and marks those that would be downloaded.

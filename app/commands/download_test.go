@@ -28,10 +28,21 @@ func demoHub(t *testing.T, before func(w http.ResponseWriter, r *http.Request)) 
 // hubOf serves the demo model under that name.
 func hubOf(t *testing.T, name string, before func(w http.ResponseWriter, r *http.Request)) string {
 	t.Helper()
-	dir := demoFolder(t, filepath.Join(t.TempDir(), "m"))
+	return hubOfFolder(t, demoFolder(t, filepath.Join(t.TempDir(), "m")), name, before)
+}
+
+// hubOfFolder serves the files of a folder as a model of that name.
+func hubOfFolder(t *testing.T, dir, name string,
+	before func(w http.ResponseWriter, r *http.Request)) string {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, file, ok := strings.Cut(r.URL.Path, "/"+name+"/resolve/"); ok {
 			_, file, _ = strings.Cut(file, "/")
+			info, err := os.Stat(filepath.Join(dir, file))
+			if err != nil || info.Size() > 1<<30 { // TestOfferOfTooMuch lists one, and fetches none
+				http.NotFound(w, r)
+				return
+			}
 			text, err := os.ReadFile(filepath.Join(dir, file))
 			if err != nil {
 				http.NotFound(w, r)

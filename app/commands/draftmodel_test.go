@@ -96,7 +96,7 @@ func TestDraftModelRefused(t *testing.T) {
 			"--num-draft-tokens has no effect with the other flags: it needs a draft model"},
 		{[]string{"run", "--snapkv-tokens", "99", "--no-snapkv", "x"}, 2,
 			"--snapkv-tokens has no effect with the other flags: it needs --snapkv"},
-		{[]string{"run", "--draft-model", "nope", "x"}, 1, "there is no model nope here"},
+		{[]string{"run", "--draft-model", "nope", "x"}, 1, `there is no model "nope" here, the models are headroom-demo`},
 	} {
 		code, out, errOut := headroom("", c.args...)
 		if code != c.code || out != "" || !strings.Contains(errOut, c.want) {
@@ -106,9 +106,13 @@ func TestDraftModelRefused(t *testing.T) {
 }
 
 // TestFlagsWithoutEffect: a flag that has no effect with the settings as they are is in a warning.
-// Settings of any model that give it one are enough.
+// Settings of any model that give it one are enough. A setting that has none for its model is in
+// one, too, unless the model's settings turn off what it needs.
 func TestFlagsWithoutEffect(t *testing.T) {
-	on := true
+	on, off := true, false
+	of := func(m settings.Model) settings.Settings {
+		return settings.Settings{Models: map[string]settings.Model{"a": m}}
+	}
 	with := settings.Settings{Models: map[string]settings.Model{
 		"a": {DraftModel: "b"}, "c": {SnapKV: &on}}}
 	for _, c := range []struct {
@@ -123,6 +127,14 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		{[]string{"--snapkv-tokens=99"}, with, ""},
 		{[]string{"--snapkv-tokens=99", "--snapkv"}, settings.Settings{}, ""},
 		{nil, settings.Settings{}, ""},
+		{nil, of(settings.Model{NumDraftTokens: 3}), "models.a.numDraftTokens"},
+		{nil, of(settings.Model{NumDraftTokens: 3, DraftModel: "b"}), ""},
+		{[]string{"--draft-model=b"}, of(settings.Model{NumDraftTokens: 3}), ""},
+		{nil, of(settings.Model{SnapKVTokens: 99}), "models.a.snapKVTokens"},
+		{nil, of(settings.Model{SnapKVTokens: 99, SnapKV: &on}), ""},
+		{nil, of(settings.Model{SnapKVTokens: 99, SnapKV: &off}), ""},
+		{[]string{"--snapkv"}, of(settings.Model{SnapKVTokens: 99}), ""},
+		{nil, of(settings.Model{DraftModel: "b", Speculate: "lookup"}), ""},
 	} {
 		var log bytes.Buffer
 		before := slog.Default()

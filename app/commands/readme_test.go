@@ -258,6 +258,9 @@ func TestReadmeFlags(t *testing.T) {
 	walk = func(n *kong.Node) {
 		for _, f := range n.Flags {
 			known["--"+f.Name] = true
+			for _, alias := range f.Aliases {
+				known["--"+alias] = true
+			}
 			if f.Tag.Negatable != "" {
 				known["--no-"+f.Name] = true
 			}

@@ -5,12 +5,19 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"headroom/app/control"
+	"headroom/app/demo"
+	"headroom/app/host"
+	"headroom/app/hub"
 	"headroom/app/service"
 	"headroom/engine/chat"
 	"headroom/engine/problem"
@@ -20,7 +27,19 @@ import (
 type Run struct {
 	ModelFlags
 	AnswerFlags
-	Words []string `arg:"" name:"model-and-prompt" help:"MODEL and PROMPT, or PROMPT alone for the bundled demo model. A prompt of - is read from stdin."`
+	OfferFlags
+	Prompt *string  `help:"The prompt, in place of the argument; - reads it from stdin." placeholder:"TEXT"`
+	JSON   bool     `name:"json" help:"Print one JSON object with the answer and its figures, in place of the text."`
+	First  string   `arg:"" optional:"" name:"model-or-prompt" help:"MODEL and PROMPT, or PROMPT alone for the bundled demo model. A prompt of - is read from stdin."`
+	Rest   []string `arg:"" optional:"" name:"prompt" help:"PROMPT, after a model."`
+}
+
+// Validate rejects flags that are not valid, and a missing prompt. kong calls it.
+func (c *Run) Validate() error {
+	if c.First == "" && len(c.Rest) == 0 && c.Prompt == nil {
+		return errors.New(`expected a prompt, as in: headroom run "What is a KV cache?"`)
+	}
+	return errors.Join(c.ModelFlags.Validate(), c.AnswerFlags.check())
 }
 
 // maxPromptBytes bounds what is read from stdin.
@@ -28,27 +47,15 @@ const maxPromptBytes = 32 << 20
 
 // Run answers the prompt.
 func (c *Run) Run(ctx context.Context, t *terminal) error {
-	model, prompt := c.Named, c.Words[0]
-	switch {
-	case len(c.Words) == 1:
-	case len(c.Words) == 2 && c.Named == "":
-		model, prompt = c.Words[0], c.Words[1]
-	default:
-		return problem.New(problem.BadRequest,
-			fmt.Sprintf("run takes a model and a prompt, got %d words", len(c.Words)), "",
-			"Put the prompt into quotes, and name the model once.")
+	model, prompt, err := c.modelAndPrompt()
+	if err != nil {
+		return err
 	}
-	if prompt == "-" {
-		text, err := abandonable(ctx,
-			func() ([]byte, error) { return io.ReadAll(io.LimitReader(t.in, maxPromptBytes)) })
-		switch {
-		case interrupted(err):
+	fromStdin := prompt == "-"
+	if fromStdin {
+		if prompt, err = readPrompt(ctx, t.in); err != nil {
 			return err
-		case err != nil:
-			return problem.Wrap(problem.BadRequest, err, "The prompt cannot be read from stdin", "")
 		}
-		// As in $(...) of a shell, trailing newlines are not part of the prompt.
-		prompt = strings.TrimRight(string(text), "\r\n")
 	}
 	if strings.TrimSpace(prompt) == "" {
 		return problem.New(problem.BadRequest, "The prompt is empty", "",
@@ -57,7 +64,12 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 	file := service.OpenSettings()
 	h := c.newHost(file, hostUse{})
 	defer h.Close()
-	if err := load(ctx, h, file, model, t.err); err != nil {
+	if model == "" && !fromStdin && c.Prompt == nil {
+		if err := noModelAlone(h, prompt); err != nil {
+			return err
+		}
+	}
+	if err := c.load(ctx, h, file, &c.ModelFlags, model, t, !fromStdin); err != nil {
 		return err
 	}
 	m, err := h.Acquire("")
@@ -67,13 +79,87 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 	noteNoTemplate(t.err, m)
 	talk := &talker{model: m, flags: &c.AnswerFlags,
 		defaults: control.RequestDefaults(file.Get().ForModel(m.ID)), out: t.out,
-		style: styled(t.out)}
+		style: styled(t.out), logs: t.logs}
+	if c.JSON {
+		talk.out, talk.style = io.Discard, false
+	}
 	answer, err := talk.answer(ctx, c.messages(prompt))
 	if err != nil && !interrupted(err) {
 		return err
 	}
-	fmt.Fprintln(t.err, answer.speed())
+	if c.JSON {
+		if written := answer.writeJSON(t.out, m.ID); written != nil {
+			return written
+		}
+	} else {
+		c.printFigures(t.err, answer, m.Engine.Stats())
+	}
 	return err // after Ctrl-C: 130
+}
+
+// modelAndPrompt returns what the words mean. model is "" if none is named.
+func (c *Run) modelAndPrompt() (model, prompt string, err error) {
+	var words []string
+	if c.First != "" || len(c.Rest) > 0 {
+		words = append([]string{c.First}, c.Rest...)
+	}
+	if c.Prompt != nil {
+		words = append(words, *c.Prompt)
+	}
+	switch {
+	case len(words) == 1:
+		return c.Named, words[0], nil
+	case len(words) == 2 && c.Named == "":
+		return words[0], words[1], nil
+	}
+	return "", "", problem.New(problem.BadRequest,
+		fmt.Sprintf("run takes a model and a prompt, got %d words", len(words)), "",
+		"Put the prompt into quotes, and name the model once.")
+}
+
+// readPrompt reads the prompt from stdin.
+func readPrompt(ctx context.Context, in io.Reader) (string, error) {
+	text, err := abandonable(ctx,
+		func() ([]byte, error) { return io.ReadAll(io.LimitReader(in, maxPromptBytes)) })
+	switch {
+	case interrupted(err):
+		return "", err
+	case err != nil:
+		return "", problem.Wrap(problem.BadRequest, err, "The prompt cannot be read from stdin", "")
+	}
+	// As in $(...) of a shell, trailing newlines are not part of the prompt.
+	return strings.TrimRight(string(text), "\r\n"), nil
+}
+
+// noModelAlone returns a Problem if a prompt for the demo model is the name of a model: other
+// programs open a chat with it then, and nobody asks the demo model such a thing.
+func noModelAlone(h *host.Host, prompt string) error {
+	if strings.ContainsAny(prompt, " \n\t") {
+		return nil
+	}
+	is := "is the name of a model"
+	_, unknown := h.Resolve(prompt)
+	_, noFolder := os.Stat(filepath.Join(kong.ExpandPath(prompt), "config.json"))
+	if unknown != nil && noFolder != nil {
+		if hub.CheckID(prompt) != nil {
+			return nil
+		}
+		is = "looks like the name of a model"
+	}
+	word := quoteWord(prompt)
+	return problem.New(problem.BadRequest, fmt.Sprintf("%q %s, and there is no prompt", prompt, is),
+		"", fmt.Sprintf("For one answer: headroom run %s \"...\". For a conversation: headroom "+
+			"chat %s. To send this word to the demo model: headroom run --model %s %s.", word, word,
+			demo.ID, word))
+}
+
+// quoteWord returns a word as a shell reads it, in quotes only where it needs them.
+func quoteWord(word string) string {
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:~") ==
+		"" {
+		return word
+	}
+	return quote(word)
 }
 
 func (f *AnswerFlags) messages(prompt string) []chat.Message {

@@ -102,7 +102,7 @@ func (c *Serve) serve(ctx context.Context, o service.Options, t *terminal) error
 	case <-ctx.Done():
 		return <-served
 	}
-	first := s.Host.State().Engine.Model
+	first := s.Host.StartedLater()
 	if err := awaitModel(ctx, s.Host, o.Settings, t.err); err != nil {
 		// A model that somebody started meanwhile, or a stop, must not end the server.
 		replaced := s.Host.State().Engine.Model != first

@@ -9,8 +9,7 @@ import (
 func TestWrongNumbers(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"serve --context many", `--context: expected a whole number, got "many"`},
-		{"serve --context -1",
-			`--context: expected a whole number, got "-1"; perhaps try --context="-1"?`},
+		{"serve --context -1", "serve: --context is -1, expected 0 or more"},
 		{"run --temperature hot x", `--temperature: expected a number, got "hot"`},
 	} {
 		code, _, errOut := headroom("", strings.Fields(c.line)...)

@@ -174,9 +174,9 @@ func neverLoads(err error) bool {
 }
 
 // List implements server.Models: it returns the models that a request may name, the loaded ones
-// first.
+// first. While Listed returns false, models may be missing; see modelsSoon.
 func (h *Host) List() []server.ModelInfo {
-	rules, models := h.requestRules(), h.models.list()
+	rules, models := h.requestRules(), h.modelsSoon()
 	_, _, room := h.readMemory()
 	list := h.listInstances(rules, room)
 	if rules.Load {

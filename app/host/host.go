@@ -119,6 +119,7 @@ type Host struct {
 	options     Options
 	log         *slog.Logger
 	models      modelList
+	begun       time.Time // when New was called
 	suggestions suggestions
 	texts       textState
 	cache       diskCache
@@ -135,8 +136,9 @@ type Host struct {
 	passes      int         // how often the loader had nothing more to do
 	closed      bool
 	// starting is closed when the start that StartLater has begun has been made; nil: there is
-	// none.
-	starting chan struct{}
+	// none. startedLater is the ID of the model that it has started.
+	starting     chan struct{}
+	startedLater string
 
 	last          string // the model that was started last
 	anyRan        bool   // a model has run
@@ -174,6 +176,7 @@ func New(o Options) *Host {
 	o.ReopenPause = cmp.Or(o.ReopenPause, firstReopenPause)
 	ctx, stop := context.WithCancel(context.Background())
 	h := &Host{options: o, log: o.Log, computed: engine.NewHistory(), last: o.LastModel,
+		begun:       time.Now(),
 		subscribers: subscribers{}, background: background{
 			wakeLoader: make(chan struct{}, 1), stop: stop, ended: make(chan struct{})}}
 	h.models.library = o.Library
@@ -210,6 +213,12 @@ func openEngine(ctx context.Context, src engine.Source, o engine.Options) (Engin
 // stay if memory allows; see room.go. A load that an earlier Start has begun is cancelled. The
 // error is a Problem: there is no such model, or its folder cannot be used.
 func (h *Host) Start(nameOrDir string) error {
+	_, err := h.start(nameOrDir)
+	return err
+}
+
+// start is Start, and returns the ID of the model.
+func (h *Host) start(nameOrDir string) (id string, err error) {
 	if nameOrDir == "" {
 		h.mu.Lock()
 		nameOrDir = h.last
@@ -217,12 +226,12 @@ func (h *Host) Start(nameOrDir string) error {
 	}
 	m, err := h.resolve(nameOrDir)
 	if err != nil {
-		return err
+		return "", err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return errShutDown()
+		return "", errShutDown()
 	}
 	for _, other := range slices.Clone(h.instances) {
 		// The last click wins over a load of an earlier one, and over its failure.
@@ -240,11 +249,11 @@ func (h *Host) Start(nameOrDir string) error {
 			h.wakeLoader()
 		}
 		h.subscribers.notify()
-		return nil
+		return m.ID, nil
 	}
 	i.crashes = crashes{}
 	h.setWanted(i, &target{byPerson: true})
-	return nil
+	return m.ID, nil
 }
 
 // resolve finds a model by what a person calls it: by its ID or its folder, or else as a request

@@ -63,9 +63,10 @@ type ModelChange struct {
 }
 
 // Models lists the models, each with the memory that it needs for one conversation of
-// contextTokens. 0 means the context length that the model would be loaded with.
+// contextTokens. 0 means the context length that the model would be loaded with. While Listed
+// returns false, models may be missing; see modelsSoon.
 func (h *Host) Models(contextTokens int) ModelList {
-	models := h.models.list()
+	models := h.modelsSoon()
 	_, _, room := h.readMemory()
 	l := ModelList{Models: modelViews(models, h.runningTargets(), room, contextTokens),
 		ContextTokens: contextTokens, RoomBytes: room, Folders: h.options.Library.Roots(),

@@ -8,6 +8,7 @@ package host
 import (
 	"context"
 
+	"headroom/app/library"
 	"headroom/engine/problem"
 )
 
@@ -19,8 +20,9 @@ func (h *Host) StartLater(nameOrDir string) (started <-chan error) {
 	h.starting = done
 	h.mu.Unlock()
 	go func() {
-		err := h.Start(nameOrDir)
+		id, err := h.start(nameOrDir)
 		h.mu.Lock()
+		h.startedLater = id
 		if h.starting == done {
 			h.starting = nil
 		}
@@ -32,10 +34,35 @@ func (h *Host) StartLater(nameOrDir string) (started <-chan error) {
 	return result
 }
 
-// Listed reports whether the first scan of the model folders has ended. Until then, Models waits.
+// StartedLater returns the ID of the model that StartLater has started, whichever was started
+// since; "": none was.
+func (h *Host) StartedLater() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.startedLater
+}
+
+// Listed reports whether the first scan of the model folders has ended. Until then, Models and List
+// wait.
 func (h *Host) Listed() bool {
 	w := h.models.watcher
 	return w == nil || w.Listed()
+}
+
+// modelsSoon returns the models for a list. It waits for the first scan, but after the start of the
+// Host no longer than a request waits for its model: a folder on a disk that does not answer must
+// not keep all lists from being shown. Then it returns what is known without a scan, the bundled
+// model. No other can be loaded by then, because starting one waits for the scan.
+func (h *Host) modelsSoon() []library.Model {
+	if w := h.models.watcher; w != nil && !w.Listed() {
+		ctx, cancel := context.WithDeadline(context.Background(),
+			h.begun.Add(h.requestRules().Wait))
+		defer cancel()
+		if w.Await(ctx) != nil {
+			return []library.Model{h.options.Library.Bundled()}
+		}
+	}
+	return h.models.list()
 }
 
 // AwaitStart waits for the first scan and for StartLater. The error is that of ctx.

@@ -103,6 +103,15 @@ func (c *Client) repository(ctx context.Context, maxTries int, id, revision stri
 	return r, nil
 }
 
+// Config returns the config.json of a repository. The error is a Problem, or ctx's.
+func (c *Client) Config(ctx context.Context, r Repository) ([]byte, error) {
+	text, err := c.json(ctx, fewFailures, r.ID+"/resolve/"+r.Commit+"/config.json")
+	if err != nil {
+		return nil, about(err, r.ID)
+	}
+	return text, nil
+}
+
 // invalid returns the Problem for an answer that this package does not understand.
 func (c *Client) invalid(err error) error {
 	return problem.Wrap(problem.Upstream, err, "The hub's answer is not valid",

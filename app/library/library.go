@@ -93,6 +93,9 @@ type scanner struct {
 
 func (l *Library) scanner() *scanner { return &scanner{l, newFolders(), math.MaxInt} }
 
+// Bundled returns the bundled model, which is known before any scan.
+func (l *Library) Bundled() Model { return l.scanner().bundled() }
+
 // Scan scans all roots and returns the models.
 func (l *Library) Scan() []Model { return l.scanner().scan() }
 

@@ -274,8 +274,11 @@ func (d data) removeJobs(list *jobs.List, gone *stored.Deleted, was stored.Item)
 // can load nothing may be somebody's other work, and stays.
 func (s *Service) trashModels(gone *stored.Deleted, was stored.Item) {
 	s.Host.Stop() // the model may be one of them
-	left := ""
-	for _, m := range s.Host.Models(0).Models {
+	models, left := s.Host.Models(0).Models, ""
+	if !s.Host.Listed() {
+		left = "Models may be left: their folders are still being searched. Try again later."
+	}
+	for _, m := range models {
 		for _, p := range m.Places {
 			if !library.Contains(modelFolders(s.settings.Get()), p.Path) {
 				continue

@@ -306,6 +306,10 @@ func TestPackingRefusals(t *testing.T) {
 		{ordered, problem.ModelBroken, "tensor m.g_idx: group 1 has more inputs than 128"},
 		{gptq.change("g_idx", func(x *safetensors.Tensor) { x.Data[4] = 2 }), problem.ModelBroken,
 			"tensor m.g_idx: input 1 is in group 2, expected 0 to 1"},
+		{gptq.change("g_idx", func(x *safetensors.Tensor) { // 2^32 in 64 bits
+			x.DType, x.Data = safetensors.I64, make([]byte, 8*packedK)
+			x.Data[8+4] = 1
+		}), problem.ModelBroken, "tensor m.g_idx: input 1 is in group 4294967296, expected 0 to 1"},
 		{gptq.change("g_idx", func(x *safetensors.Tensor) {
 			copy(x.Data, []byte{0xff, 0xff, 0xff, 0xff})
 		}), problem.ModelBroken, "tensor m.g_idx: 1 of 256 inputs have no group"},
@@ -315,16 +319,16 @@ func TestPackingRefusals(t *testing.T) {
 			"a zero point is 9, expected 8, because config.json says that the codes are symmetric"},
 		{awq.change("scales", infinite), problem.ModelBroken, "m: a scale is not a finite number"},
 		{with(awq, `"group_size": 64`, `"group_size": 128`), problem.ModelBroken,
-			"tensor m.qzeros is I32 of shape [4 4], expected [I32] of shape [2 4]"},
-		{with(awq, `"group_size": 64`, `"group_size": 48`), problem.ModelBroken, "of shape [6 4]"},
-		{with(gptq, `"group_size": 128`, `"group_size": 16`), problem.ModelBroken, "of shape [16 4]"},
-		{with(gptq, `"bits": 4`, `"bits": 8`), problem.ModelBroken, "of shape [64 32]"},
+			"tensor m.qzeros is I32 of shape 4 x 4, expected I32 of shape 2 x 4"},
+		{with(awq, `"group_size": 64`, `"group_size": 48`), problem.ModelBroken, "of shape 6 x 4"},
+		{with(gptq, `"group_size": 128`, `"group_size": 16`), problem.ModelBroken, "of shape 16 x 4"},
+		{with(gptq, `"bits": 4`, `"bits": 8`), problem.ModelBroken, "of shape 64 x 32"},
 		{with(compressed, `"num_bits": 4`, `"num_bits": 8`), problem.ModelBroken,
 			"m is packed as 4 bits in groups of 64, but config.json says 8 bits in groups of 64"},
 		{with(compressed, `"group_size": 64`, `"group_size": 128`), problem.ModelBroken,
 			"but config.json says 4 bits in groups of 128"},
 		{compressed.change("weight_shape", func(x *safetensors.Tensor) { x.Data[0]++ }),
-			problem.ModelBroken, "m.weight_shape is [33 256], expected [32 256]"},
+			problem.ModelBroken, "m.weight_shape says 33 x 256, expected 32 x 256"},
 		{compressed.change("weight_scale", func(x *safetensors.Tensor) { x.DType = "I16" }),
 			problem.ModelBroken, "tensor m.weight_scale is I16 of shape"},
 	} {

@@ -71,6 +71,7 @@ type draftModel struct {
 	rows    int          // that it has computed, for tests
 
 	logitRows []int32 // memory of step
+	taken     []bool  // memory of canReserve, for each page
 }
 
 // draftMemory is what a draft model keeps of a sequence. The zero value is that of an unknown one.
@@ -134,7 +135,12 @@ func (m *draftModel) unread(r *request, known []int32) int {
 func (l *Loop) prepareDraftModel(r *request, unread, drafts int) bool {
 	m, d := l.drafts.chains.model, &r.draftMemory
 	taken := d.match != nil && d.seen != m.changes
-	if unread > 0 && m.left < 1 || taken || !l.reserve(r, len(r.seq.Tokens)+drafts) {
+	r.why = draft.Why{Cause: draft.Reading} // if it cannot
+	if unread > 0 && m.left < 1 || taken {
+		return false
+	}
+	if !l.reserve(r, len(r.seq.Tokens)+drafts) {
+		r.why.Cause = draft.DraftMemory
 		return false
 	}
 	d.read = len(r.seq.Tokens) - 1 - unread
@@ -159,6 +165,9 @@ func (l *Loop) reserve(r *request, tokens int) bool {
 	enough := func() bool {
 		return (d.held || len(m.slots) > 0) && m.pool.Free().Rest >= need-len(d.pages)
 	}
+	if !enough() && !l.canReserve(r, need) {
+		return false
+	}
 	for len(m.kept) > 0 && !enough() {
 		m.evict(0)
 	}
@@ -181,6 +190,34 @@ func (l *Loop) reserve(r *request, tokens int) bool {
 		d.pages = append(d.pages, m.pool.Alloc(len(d.pages)))
 	}
 	return true
+}
+
+// canReserve reports whether a request could hold so many pages and a slot, if all kept memory and
+// that of waiting requests were given up. Otherwise giving it up would be for nothing.
+func (l *Loop) canReserve(r *request, need int) bool {
+	m := l.drafts.chains.model
+	if m.taken == nil {
+		m.taken = make([]bool, m.pool.Pages())
+	}
+	clear(m.taken)
+	for _, p := range r.draftMemory.pages {
+		m.taken[p] = true
+	}
+	slots := m.Slots
+	for _, other := range l.requests {
+		if other == r || other.seq.Slot < 0 {
+			continue
+		}
+		if other.draftMemory.held {
+			slots--
+		}
+		for _, p := range other.draftMemory.pages {
+			if !m.taken[p] { // pages of a prefix that several share count once
+				m.taken[p], need = true, need+1
+			}
+		}
+	}
+	return slots > 0 && need <= m.pool.Free().Rest+m.pool.Used().Rest
 }
 
 // release frees what the draft model keeps of a request.
@@ -267,17 +304,19 @@ func (l *Loop) stepDraftModel(step int) (row func(i int) []float32, err error) {
 	return func(i int) []float32 { return logits[i*vocab:][:m.Tokens] }, nil
 }
 
-// observe records the duration of a step with so many rows.
-func (m *draftModel) observe(times *draft.Times, rows int, took time.Duration) {
+// observe records the duration of a step with so many rows, and returns how many seconds such steps
+// take on average.
+func (m *draftModel) observe(times *draft.Times, rows int, took time.Duration) (usual float64) {
 	if rows <= manyRows {
 		times.Observe(rows, took.Seconds())
-		return
+		return times.Seconds(rows)
 	}
 	perToken := took.Seconds() / float64(rows)
 	if m.reading == 0 {
 		m.reading = perToken
 	}
 	m.reading += (perToken - m.reading) / 4
+	return m.reading * float64(rows)
 }
 
 // accept records that the n-th draft of a pass was right: what the draft model wrote for it stays.

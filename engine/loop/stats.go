@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"headroom/engine/draft"
 	"headroom/engine/prefix"
 )
 
@@ -21,6 +22,9 @@ type Stats struct {
 	// Of these, DraftModelTokens and DraftModelAccepted are those of a draft model, a drafter of
 	// blocks or an assistant.
 	DraftModelTokens, DraftModelAccepted int64
+	// DecodeSeconds is the sum of Timing.Decode of all requests, and SavedSeconds that of
+	// Timing.Saved.
+	DecodeSeconds, SavedSeconds float64
 	// Preemptions counts how often a request gave up its KV pages to others and was computed again.
 	Preemptions int64
 	// Average speeds over about the last two seconds; 0 when idle.
@@ -35,6 +39,10 @@ type Stats struct {
 	// GrowthBytes is how much the caches may still grow beyond that, while there is memory.
 	GrowthBytes int64
 }
+
+// Gained returns how many times as fast as without drafts all answers were decoded; see
+// Timing.Gained.
+func (s *Stats) Gained() float64 { return draft.Gained(s.DecodeSeconds, s.SavedSeconds) }
 
 // RequestStats is the part of Stats about one request in flight.
 type RequestStats struct {
@@ -51,6 +59,7 @@ type counters struct {
 	PromptTokens, CachedTokens, GeneratedTokens, FinishedRequests int64
 	DraftTokens, AcceptedTokens                                   int64
 	DraftModelTokens, DraftModelAccepted                          int64
+	decode, saved                                                 time.Duration
 	speed                                                         speedometer
 }
 
@@ -71,8 +80,10 @@ func (c *counters) addGenerated(now time.Time, first bool) {
 // speedometer counts the tokens of the last two seconds in buckets of bucketTime. It contains no
 // pointers, so a copy of it is a snapshot.
 type speedometer struct {
+	began   int64 // when the step of the tokens that are added next began, in Unix nanoseconds
 	buckets [16]struct {
 		tick            int64
+		began           int64 // of the first step whose tokens are here
 		prefill, decode int
 	}
 }
@@ -83,25 +94,25 @@ func (s *speedometer) add(now time.Time, prefill, decode int) {
 	tick := now.UnixNano() / int64(bucketTime)
 	b := &s.buckets[tick%int64(len(s.buckets))]
 	if b.tick != tick {
-		b.tick, b.prefill, b.decode = tick, 0, 0
+		b.tick, b.began, b.prefill, b.decode = tick, s.began, 0, 0
 	}
 	b.prefill += prefill
 	b.decode += decode
 }
 
-// perSecond returns the average speeds since the oldest bucket that holds tokens.
+// perSecond returns the average speeds since the step began whose tokens are the oldest in the
+// buckets. Counted from the buckets, a long step that has just ended would seem infinitely fast.
 func (s *speedometer) perSecond(now time.Time) (prefill, decode float64) {
 	tick := now.UnixNano() / int64(bucketTime)
-	oldest := tick
+	oldest := now.UnixNano()
 	var p, d int
 	for _, b := range s.buckets {
 		if b.tick > tick-int64(len(s.buckets)) && b.tick <= tick && b.prefill+b.decode > 0 {
 			p, d = p+b.prefill, d+b.decode
-			oldest = min(oldest, b.tick)
+			oldest = min(oldest, b.began)
 		}
 	}
-	window := (time.Duration(tick-oldest) * bucketTime).Seconds() +
-		time.Duration(now.UnixNano()%int64(bucketTime)).Seconds()
+	window := time.Duration(now.UnixNano() - oldest).Seconds()
 	if p+d == 0 || window <= 0 {
 		return 0, 0
 	}
@@ -159,15 +170,16 @@ func (l *Loop) publishStats() {
 	s.GeneratedTokens, s.FinishedRequests = c.GeneratedTokens, c.FinishedRequests
 	s.DraftTokens, s.AcceptedTokens = c.DraftTokens, c.AcceptedTokens
 	s.DraftModelTokens, s.DraftModelAccepted = c.DraftModelTokens, c.DraftModelAccepted
+	s.DecodeSeconds, s.SavedSeconds = c.decode.Seconds(), c.saved.Seconds()
 	l.published.speed = c.speed
 	s.Requests = s.Requests[:0]
 	for _, r := range l.requests {
-		phase := "waiting"
+		phase := "prefill"
 		switch {
+		case r.seq.Slot < 0: // not admitted, or preempted
+			phase = "waiting"
 		case r.usage.CompletionTokens > 0:
 			phase = "decode"
-		case r.usage.PromptDoneTokens > 0:
-			phase = "prefill"
 		}
 		s.Requests = append(s.Requests,
 			RequestStats{ID: r.ID, Phase: phase, Usage: r.usage, MaxTokens: r.MaxTokens,

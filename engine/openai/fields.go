@@ -38,6 +38,9 @@ const (
 	otherGrammar = "Send grammar, which is GBNF"
 )
 
+// onePenaltyContext is the advice of fields with the context of one penalty alone.
+const onePenaltyContext = "Send repetition_context_size, which all three penalties have"
+
 var fieldTable = []origin{
 	{"OpenAI", []field{
 		{name: "audio", chat: refused},
@@ -185,6 +188,20 @@ var fieldTable = []origin{
 		{name: "top_n_sigma", chat: refused, completion: refused, harmless: `0 -1`},
 		{name: "typical_p", chat: refused, completion: refused, harmless: `1 0`},
 		{name: "xtc_probability", chat: refused, completion: refused, harmless: `0`},
+	}},
+	{"mlx-lm", []field{
+		{name: "adapters", chat: refused, completion: refused, harmless: `""`},
+		{name: "draft_model", chat: refused, completion: refused, harmless: `""`,
+			instead: "Set draftModel in the model's settings"},
+		{name: "frequency_context_size", chat: refused, completion: refused, harmless: `20`,
+			instead: onePenaltyContext},
+		{name: "num_draft_tokens", chat: inert, completion: inert, note: "the answer is the same"},
+		{name: "presence_context_size", chat: refused, completion: refused, harmless: `20`,
+			instead: onePenaltyContext},
+		{name: "repetition_context_size", chat: works, completion: works,
+			note: "for all three penalties; 20 if it is not sent"},
+		{name: "role_mapping", chat: refused, harmless: `{}`},
+		{name: "xtc_threshold", chat: inert, completion: inert, note: "only with XTC"},
 	}},
 	{"others", []field{
 		{name: "banned_tokens", chat: refused, completion: refused, harmless: `[] ""`},

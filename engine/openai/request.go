@@ -83,6 +83,7 @@ type wireParams struct {
 	MinP                *float64           `json:"min_p"`
 	RepetitionPenalty   *float64           `json:"repetition_penalty"`
 	RepeatPenalty       *float64           `json:"repeat_penalty"`
+	PenaltyTokens       *int               `json:"repetition_context_size"`
 	PresencePenalty     *float64           `json:"presence_penalty"`
 	FrequencyPenalty    *float64           `json:"frequency_penalty"`
 	LogitBias           json.RawMessage    `json:"logit_bias"`
@@ -247,6 +248,7 @@ func (p *Params) read(w *wireParams) error {
 		func() (err error) { p.Seed, err = ParseSeed(w.Seed); return },
 		func() error { return p.readCaching(w) },
 		func() error { return p.readMaxTokens(w) },
+		func() error { return p.readPenaltyTokens(w.PenaltyTokens) },
 		func() error { return p.readN(w.N) },
 		func() error { return p.readPriority(w.Priority) },
 		func() error { return p.ReadSpeculation(w.Speculation) },
@@ -265,6 +267,22 @@ func (p *Params) readCaching(w *wireParams) (err error) {
 		p.Cache = generate.CacheMemory
 	}
 	return err
+}
+
+// maxPenaltyTokens is the longest repetition_context_size.
+const maxPenaltyTokens = 1 << 20
+
+// readPenaltyTokens reads how many tokens the penalties count.
+func (p *Params) readPenaltyTokens(n *int) error {
+	if n == nil {
+		return nil
+	}
+	if *n < 1 || *n > maxPenaltyTokens {
+		return badParam("repetition_context_size", "must be between 1 and %d, got %d",
+			maxPenaltyTokens, *n)
+	}
+	p.PenaltyTokens = *n
+	return nil
 }
 
 // readPriority reads vLLM's priority, of which the smallest runs first.

@@ -76,6 +76,9 @@ func TestParseChat(t *testing.T) {
 			func(r *ChatRequest) any {
 				return []any{r.MaxTokens, *r.RepetitionPenalty, r.IgnoreEOS}
 			}, []any{5, 1.5, true}},
+		{"mlx-lm's names", chatBody(`"repetition_context_size":64,"presence_context_size":20,` +
+			`"adapters":null,"draft_model":"","num_draft_tokens":3`),
+			func(r *ChatRequest) any { return r.PenaltyTokens }, 64},
 		{"their own names win",
 			chatBody(`"n_predict":5,"max_tokens":6,"repeat_penalty":1.5,"repetition_penalty":1.2`),
 			func(r *ChatRequest) any { return []any{r.MaxTokens, *r.RepetitionPenalty} },
@@ -273,6 +276,8 @@ func TestParseChatRefuses(t *testing.T) {
 			"prediction.content[0].type", "not supported"},
 		{"top_p", chatBody(`"top_p":-0.1`), "top_p", "must be between 0 and 1, got -0.1"},
 		{"top_k", chatBody(`"top_k":-2`), "top_k", "got -2"},
+		{"repetition_context_size", chatBody(`"repetition_context_size":0`),
+			"repetition_context_size", "must be between 1 and 1048576, got 0"},
 		{"min_p", chatBody(`"min_p":1.1`), "min_p", "must be between 0 and 1"},
 		{"repetition", chatBody(`"repetition_penalty":-1`), "repetition_penalty", "must be over 0"},
 		{"max_tokens", chatBody(`"max_tokens":0`), "max_tokens", "must be at least 1, got 0"},

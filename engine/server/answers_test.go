@@ -214,3 +214,38 @@ func TestConversationsOfAgents(t *testing.T) {
 		}
 	}
 }
+
+// TestBrokenArguments: in each dialect, a conversation goes on after a call whose arguments are no
+// JSON, such as one that a limit on tokens has cut off. The prompt has them as they were sent.
+func TestBrokenArguments(t *testing.T) {
+	e := newFakeEngine(func(s *fakeStream) { s.say("a"); s.done(engine.FinishStop, nil) })
+	s := start(t, e, server.Options{})
+	const bad = `"{\"city\": \"Par"`
+	for path, body := range map[string]string{
+		"/v1/chat/completions": `{"messages":[{"role":"user","content":"A"},{"role":"assistant",
+			"content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f",
+			"arguments":` + bad + `}}]},{"role":"tool","tool_call_id":"c","content":"no"}]}`,
+		messagesPath: `{"max_tokens":9,"messages":[{"role":"user","content":"A"},
+			{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":` + bad +
+			`}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c",
+			"content":"no"}]}]}`,
+		responsesPath: `{"input":[{"role":"user","content":"A"},{"type":"function_call",
+			"call_id":"c","name":"f","arguments":` + bad + `},{"type":"function_call_output",
+			"call_id":"c","output":"no"}]}`,
+		"/api/chat": `{"model":"demo","stream":false,"messages":[{"role":"user","content":"A"},
+			{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f",
+			"arguments":` + bad + `}}]},{"role":"tool","content":"no","tool_name":"f"}]}`,
+	} {
+		status, _, text := post(t, s.URL+path, body)
+		if status != 200 {
+			t.Errorf("%s: %d %s", path, status, text)
+			continue
+		}
+		prompt := e.tokenizer.Decode((<-e.requests).Prompt, false)
+		<-e.streams
+		if !strings.Contains(prompt, "<function=f>") || !strings.Contains(prompt,
+			`{"city": "Par`) {
+			t.Errorf("%s: the prompt is %q", path, prompt)
+		}
+	}
+}

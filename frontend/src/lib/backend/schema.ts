@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: daeeaa03c14b626a9d7af23e0f3780c13494ba6e78523b6bfe46d3b9b9ccf49b
+// SHA-256 of openapi.json: df05311def1f039b07cc51693f38920c7e71ef59c1b472390b69a968dc01ccf9
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -359,10 +359,12 @@ export interface HostEngineState {
   draftTokens: number;
   drafter: '' | 'mtp' | 'draft' | 'dflash';
   error: HostError | null;
+  gained: number;
   generatedTokens: number;
   lastUsedAt: number;
   memoryBytes: number;
   model: string;
+  noDrafts: string;
   notice: HostError | null;
   pinned: boolean;
   progress: number;
@@ -370,6 +372,7 @@ export interface HostEngineState {
   requests: number;
   reservedBytes: number;
   retryAt: number;
+  savedSeconds: number;
   stateFormat: string;
   status: 'stopped' | 'loading' | 'ready' | 'busy' | 'failed' | 'unloaded';
 }
@@ -394,15 +397,18 @@ export interface HostFinished {
   endedAt: number;
   finishReason: string;
   firstTokenSeconds: number;
+  gained: number;
   generatedTokens: number;
   id: string;
   longestGapSeconds: number;
   memoryTokens: number;
   model: string;
+  noDrafts: string;
   prefillSeconds: number;
   prefillTokensPerSecond: number;
   promptTokens: number;
   queuedSeconds: number;
+  savedSeconds: number;
 }
 
 export interface HostFinishedList {

@@ -1,0 +1,101 @@
+package commands
+
+// The sampling parameters of run and chat. They are those of the endpoint, with its names and
+// ranges. Samplers of other programs that Headroom lacks are refused by their names.
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"headroom/engine/generate"
+)
+
+// SamplingFlags are the flags of the sampler. Flags that are not given have the model's values.
+type SamplingFlags struct {
+	Temperature       *float64          `aliases:"temp" help:"Sampling temperature; 0 always takes the most likely token. Default: the model's." placeholder:"T"`
+	TopP              *float64          `name:"top-p" help:"Keep the most likely tokens that together reach this probability. Default: the model's." placeholder:"P"`
+	TopK              *int              `name:"top-k" help:"Keep this many of the most likely tokens; 0: all. Default: the model's." placeholder:"N"`
+	MinP              *float64          `name:"min-p" help:"Drop tokens below this share of the largest probability. Default: the model's." placeholder:"P"`
+	RepetitionPenalty *float64          `aliases:"repeat-penalty" help:"Divide the logits of recent tokens by this; 1: off." placeholder:"X"`
+	PresencePenalty   *float64          `help:"Subtract this once from the logit of each recent token." placeholder:"X"`
+	FrequencyPenalty  *float64          `help:"Subtract this from the logit of a recent token for each time that it occurs." placeholder:"X"`
+	PenaltyTokens     int               `name:"repetition-context-size" aliases:"repeat-last-n" help:"How many of the last tokens, prompt included, the three penalties count. Default: 20." placeholder:"N"`
+	LogitBias         map[int32]float32 `help:"Add a number from -100 to 100 to the logits of tokens, by their IDs." mapsep:"," placeholder:"ID=BIAS,..."`
+	Seed              *int64            `help:"Seed of the random numbers, for repeatable answers." placeholder:"N"`
+}
+
+// params returns the flags as the parameters of a request.
+func (f *SamplingFlags) params() generate.Params {
+	return generate.Params{Temperature: f.Temperature, TopP: f.TopP, TopK: f.TopK, MinP: f.MinP,
+		RepetitionPenalty: f.RepetitionPenalty, PresencePenalty: f.PresencePenalty,
+		FrequencyPenalty: f.FrequencyPenalty, PenaltyTokens: f.PenaltyTokens,
+		LogitBias: f.LogitBias, Seed: f.Seed}
+}
+
+// check returns an error about a flag that is out of range.
+func (f *SamplingFlags) check() error {
+	p := f.params()
+	var bad *generate.ParamError
+	if errors.As(p.Normalize(), &bad) {
+		return fmt.Errorf("--%s%s", strings.ReplaceAll(bad.Param, "_", "-"),
+			strings.TrimPrefix(bad.Problem.Message, bad.Param))
+	}
+	if f.PenaltyTokens < 0 {
+		return fmt.Errorf("--repetition-context-size: must be 0 or more, got %d", f.PenaltyTokens)
+	}
+	for id, bias := range f.LogitBias {
+		if id < 0 || !(bias >= -100 && bias <= 100) {
+			return fmt.Errorf("--logit-bias: expected the ID of a token and a number between "+
+				"-100 and 100, got %d=%v", id, bias)
+		}
+	}
+	return nil
+}
+
+// otherSamplers are flags of mlx-lm and llama.cpp for samplers that Headroom lacks. The endpoint
+// refuses the same parameters.
+var otherSamplers = map[string]string{
+	"adaptive-target":        "adaptive sampling",
+	"dry-allowed-length":     "DRY",
+	"dry-base":               "DRY",
+	"dry-multiplier":         "DRY",
+	"dry-penalty-last-n":     "DRY",
+	"dry-sequence-breaker":   "DRY",
+	"dynatemp-exp":           "dynamic temperature",
+	"dynatemp-range":         "dynamic temperature",
+	"frequency-context-size": "a context of its own for the frequency penalty",
+	"min-tokens-to-keep":     "a minimum number of tokens to keep",
+	"mirostat":               "Mirostat",
+	"mirostat-ent":           "Mirostat",
+	"mirostat-lr":            "Mirostat",
+	"presence-context-size":  "a context of its own for the presence penalty",
+	"samplers":               "another order of samplers",
+	"sampler-seq":            "another order of samplers",
+	"sampling-seq":           "another order of samplers",
+	"tfs":                    "tail-free sampling",
+	"top-a":                  "top-a",
+	"top-n-sigma":            "top-n-sigma",
+	"typical":                "typical sampling",
+	"typical-p":              "typical sampling",
+	"xtc-probability":        "XTC",
+	"xtc-threshold":          "XTC",
+}
+
+// reserved are flags that other programs have, and what to say of them.
+var reserved = map[string]string{"image": "Headroom reads text only"}
+
+var unknownFlag = regexp.MustCompile(`^unknown flag (--?)([\w-]+)`)
+
+// refusedFlag returns a sentence about a flag that no command has, if it is known from other
+// programs; "": it is not.
+func refusedFlag(flag string) string {
+	if sampler := otherSamplers[flag]; sampler != "" {
+		return fmt.Sprintf("--%s is not supported: Headroom does not have %s", flag, sampler)
+	}
+	if why := reserved[flag]; why != "" {
+		return fmt.Sprintf("--%s is not supported: %s", flag, why)
+	}
+	return ""
+}
