@@ -62,7 +62,7 @@ kernel void lookup(
   const uint unit = eight / 4;
   const Params params = load_params<BITS>(
       scales, p.scales_first + row * p.scales_stride, biases,
-      p.biases_first + row * p.biases_stride, unit, p.units_per_group, DTYPE);
+      p.biases_first + row * p.biases_stride, unit, unit / p.units_per_group, DTYPE);
   const Eight v = decode_eight<BITS>(
       load_codes<BITS>(data + row * p.data_stride + unit * BITS, false), int(eight % 4), params,
       DTYPE);

@@ -2,20 +2,29 @@
 // read once for all rows. Compiled once for each value of BITS, the size of the weight's codes.
 // BITS is 0 for plain elements.
 //
-// GATED is the first half of a feed-forward layer, out = silu(x gateᵀ) * (x upᵀ). A band then has
-// one row of each of the two weights instead of NR rows of one weight.
+// GATED is the first half of a feed-forward layer, out = silu(x gateᵀ) * (x upᵀ). Half of the NR
+// rows of a band are then rows of the gate, and the others the same rows of up.
 //
-// A simdgroup computes 4 NR columns of out, or 4 if GATED. Its lanes are four bands of eight
-// slices. A band has NR rows of the weight. Slice s computes units s, s + 8, ... of 32 elements.
-// All bands use the same elements of x, and one instruction reads 128 bytes of a row of x. The
-// eight units that the slices use pass through threadgroup memory, APART floats from one to the
-// next. With a distance of 128 bytes, the slices' reads would conflict in the banks and take most
-// of the time.
+// A simdgroup computes 8 columns of out, or 4 if GATED. Its lanes are bands of eight slices. A band
+// has NR rows of the weight. Slice s computes units s, s + 8, ... of 32 elements. All bands use the
+// same elements of x, and one instruction reads 128 bytes of a row of x. The eight units that the
+// slices use pass through threadgroup memory, APART floats from one to the next. With a distance of
+// 128 bytes, the slices' reads would conflict in the banks and take most of the time.
+//
+// An element of x that a lane has read serves NR products. With many rows of x these reads take
+// longer than the products. A unit then has two lanes (LANES), each with two of the four
+// accumulators, and a band has twice as many rows of the weight: half of the reads, and the same
+// number of registers.
+//
+// A lane loads its part of the next chunk, of the weight as of x, before it multiplies that of the
+// current one. Otherwise each chunk would wait for memory, and rows of a few chunks for nothing
+// else.
 //
 // A threadgroup has two simdgroups. The grid is [columns, groups of ROWS rows of x]. The last group
 // repeats its last row. If a weight has few and long rows, both simdgroups compute the same rows:
 // the first adds up chunks 0, 2, ... of eight units, and the second chunks 1, 3, ... These two
-// parts of a sum are its shards.
+// parts of a sum are its shards. Otherwise (SHARED) both use the same x, and each brings half of
+// it.
 //
 // The order of sums is the same for every ROWS. A slice adds the products of elements 4i + j to
 // accumulator j of four, in order of i, by fma. The accumulators are added as (0 + 1) + (2 + 3),
@@ -30,48 +39,183 @@ using namespace metal;
 #define BITS 4
 #endif
 
-constant constexpr int NR = 2;
 constant constexpr uint UNIT = 32;
 constant constexpr uint SLICES = 8;
 constant constexpr uint SIMDGROUPS = 2;
 constant constexpr uint STEP = SLICES * UNIT;   // elements of a chunk
+constant constexpr uint QUADS = STEP / 128;     // float4s of it in a row of x, for each lane
 // floats from one unit of x to the next in threadgroup memory
 constant constexpr uint APART = UNIT + 4;
 
 constant uint DTYPE [[function_constant(0)]];
 constant bool ALIGNED [[function_constant(1)]];
+constant bool SHARED [[function_constant(2)]];   // both simdgroups use the same x
 
-// float4s of a row of x that a lane loads at a time
-constant constexpr uint QUADS = SLICES * UNIT / 128;
+// A lane brings both of its float4s of each row of x, or if x is SHARED, the one of its simdgroup.
+inline bool brings(uint i) { return !SHARED || i % SIMDGROUPS == 0; }
+inline uint brought(uint i, uint sg) { return SHARED ? i + sg : i; }
 
 // Loads a lane's float4s of x. `first` is the chunk's first element.
 template <int ROWS>
-inline void load_ahead(thread float4 (&ahead)[ROWS][QUADS], device const float* x,
-                       thread const ulong (&rows)[ROWS], uint first, uint k, uint lane) {
+inline void load_ahead(thread float4 (&ahead)[ROWS * QUADS], device const float* x,
+                       thread const ulong (&rows)[ROWS], uint first, uint k, uint sg, uint lane) {
 #pragma clang loop unroll(full)
-  for (int m = 0; m < ROWS; m++) {
-#pragma clang loop unroll(full)
-    for (uint h = 0; h < QUADS; h++) {
-      const uint at = min(first + 4 * (32 * h + lane), k);
-      ahead[m][h] = load_four(x + rows[m] + at, k - at, ALIGNED);
+  for (uint i = 0; i < ROWS * QUADS; i++) {
+    if (brings(i)) {
+      const uint at = min(first + 4 * (32 * (brought(i, sg) % QUADS) + lane), k);
+      ahead[i] = load_four(x + rows[i / QUADS] + at, k - at, ALIGNED);
     }
   }
 }
 
-// Returns the sum of a column's eight slices.
-inline float sum_of_slices(threadgroup const float* s) {
-  const float4 a = *(threadgroup const float4*)s;
-  const float4 b = *(threadgroup const float4*)(s + 4);
+// Puts them where the lanes find them.
+template <int ROWS>
+inline void put_ahead(threadgroup float (&held)[ROWS][SLICES * APART],
+                      thread const float4 (&ahead)[ROWS * QUADS], uint sg, uint lane) {
+#pragma clang loop unroll(full)
+  for (uint i = 0; i < ROWS * QUADS; i++) {
+    if (brings(i)) {
+      const uint quad = 32 * (brought(i, sg) % QUADS) + lane;
+      const uint place = quad / (UNIT / 4) * APART + quad % (UNIT / 4) * 4;
+      *(threadgroup float4*)(held[i / QUADS] + place) = ahead[i];
+    }
+  }
+}
+
+// Waits for the simdgroups that use the same x.
+inline void wait_for_x() {
+  if (SHARED) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  } else {
+    simdgroup_barrier(mem_flags::mem_threadgroup);
+  }
+}
+
+// Returns the sum of a column's eight slices. With two LANES, the sums of the others' accumulators
+// come after them.
+template <int LANES> inline float sum_of_slices(threadgroup const float* s) {
+  float4 a = *(threadgroup const float4*)s;
+  float4 b = *(threadgroup const float4*)(s + 4);
+  if (LANES == 2) {
+    a = a + *(threadgroup const float4*)(s + SLICES);
+    b = b + *(threadgroup const float4*)(s + SLICES + 4);
+  }
   return ((a.x + a.y) + (a.z + a.w)) + ((b.x + b.y) + (b.z + b.w));
 }
 
 // Returns the sum of a column's shards, which begin `apart` floats after each other.
+template <int LANES>
 inline float sum_of_shards(threadgroup const float* s, uint apart, uint shards) {
-  const float first = sum_of_slices(s);
-  return shards == 1 ? first : first + sum_of_slices(s + apart);
+  const float first = sum_of_slices<LANES>(s);
+  return shards == 1 ? first : first + sum_of_slices<LANES>(s + apart);
 }
 
-template <int ROWS, bool GATED>
+// What a lane has of a unit of a row of the weight.
+struct Unit {
+#if BITS > 0
+  Codes<BITS> codes;
+  Params params;
+#else
+  device const uchar* data;
+  ulong first;
+#endif
+};
+
+// Where a weight's rows are in its buffers, in elements.
+struct Places {
+  uint data_first;
+  uint data_stride;
+  uint scales_first;
+  uint scales_stride;
+  uint biases_first;
+  uint biases_stride;
+};
+
+inline Places places_of(constant LinearParams& p, bool up) {
+  Places w;
+  w.data_first = up ? p.up_data_first : p.data_first;
+  w.data_stride = up ? p.up_data_stride : p.data_stride;
+  w.scales_first = up ? p.up_scales_first : p.scales_first;
+  w.scales_stride = up ? p.up_scales_stride : p.scales_stride;
+  w.biases_first = up ? p.up_biases_first : p.biases_first;
+  w.biases_stride = up ? p.up_biases_stride : p.biases_stride;
+  return w;
+}
+
+// Loads unit `at` of a row of a weight.
+inline Unit load_unit(device const uint* data, device const uchar* scales,
+                      device const uchar* biases, Places p, ulong row, uint at, uint group_shift) {
+  Unit u;
+#if BITS > 0
+  u.codes = load_codes<BITS>(data + row * p.data_stride + at * BITS, ALIGNED);
+  u.params = load_params<BITS>(scales, p.scales_first + row * p.scales_stride, biases,
+                               p.biases_first + row * p.biases_stride, at, at >> group_shift,
+                               DTYPE);
+#else
+  u.data = (device const uchar*)data;
+  u.first = p.data_first + row * p.data_stride;
+#endif
+  return u;
+}
+
+// The products of a lane with elements [8 part, 8 part + 8) of a unit of NR rows of the weight: x
+// times all four accumulators, or with two LANES, times the two of this lane.
+template <int ROWS, int NR>
+inline void multiply_add(thread float4 (&sum)[ROWS][NR], thread const Unit (&units)[NR], int part,
+                         threadgroup const float (&x)[ROWS][SLICES * APART], uint place, uint k,
+                         uint from, uint) {
+  Eight w[NR];
+#pragma clang loop unroll(full)
+  for (int r = 0; r < NR; r++) {
+#if BITS > 0
+    w[r] = decode_eight<BITS>(units[r].codes, part, units[r].params, DTYPE);
+#else
+    w[r] = load_eight(units[r].data, DTYPE, units[r].first + from, k - min(from, k), ALIGNED);
+#endif
+  }
+#pragma clang loop unroll(full)
+  for (int m = 0; m < ROWS; m++) {
+    threadgroup const float4* own = (threadgroup const float4*)(x[m] + place);
+    const float4 lo = own[0];
+    const float4 hi = own[1];
+#pragma clang loop unroll(full)
+    for (int r = 0; r < NR; r++) {
+      sum[m][r] = fma(lo, w[r].lo, sum[m][r]);
+      sum[m][r] = fma(hi, w[r].hi, sum[m][r]);
+    }
+  }
+}
+
+#if BITS == 4
+template <int ROWS, int NR>
+inline void multiply_add(thread float2 (&sum)[ROWS][NR], thread const Unit (&units)[NR], int part,
+                         threadgroup const float (&x)[ROWS][SLICES * APART], uint place, uint,
+                         uint, uint pair) {
+  float2 lo[NR];
+  float2 hi[NR];
+#pragma clang loop unroll(full)
+  for (int r = 0; r < NR; r++) {
+    decode_pairs(lo[r], hi[r], units[r].codes, part, pair, units[r].params, DTYPE);
+  }
+#pragma clang loop unroll(full)
+  for (int m = 0; m < ROWS; m++) {
+    threadgroup const float2* own = (threadgroup const float2*)(x[m] + place + 2 * pair);
+    const float2 a = own[0];
+    const float2 b = own[2];
+#pragma clang loop unroll(full)
+    for (int r = 0; r < NR; r++) {
+      sum[m][r] = fma(a, lo[r], sum[m][r]);
+      sum[m][r] = fma(b, hi[r], sum[m][r]);
+    }
+  }
+}
+#endif
+
+inline float sum_of(float4 a) { return (a.x + a.y) + (a.z + a.w); }
+inline float sum_of(float2 a) { return a.x + a.y; }
+
+// LANES is 1 and SUM float4, or LANES 2 and SUM float2.
+template <int ROWS, bool GATED, int LANES, typename SUM>
 kernel void linear(
     constant LinearParams& p     [[buffer(0)]],
     device const float* x        [[buffer(1)]],   // [rows / per_input, k]
@@ -88,18 +232,23 @@ kernel void linear(
     uint sg                      [[simdgroup_index_in_threadgroup]],
     uint simdgroups              [[simdgroups_per_threadgroup]],
     uint lane                    [[thread_index_in_simdgroup]]) {
+  constexpr uint BANDS = 32 / SLICES / LANES;
+  constexpr int COLUMNS = (GATED ? 1 : 2) * LANES;   // of a band
+  constexpr int NR = GATED ? 2 * COLUMNS : COLUMNS;
   const uint slice = lane % SLICES;
+  const uint pair = lane / SLICES % LANES;
+  const uint band = lane / SLICES / LANES;
   const uint shard = sg % p.shards;
   const uint block = (group.x * simdgroups + sg) / p.shards;   // of columns
-  const uint first = (block * (32 / SLICES) + lane / SLICES) * (GATED ? 1 : NR);
+  const uint first = (block * BANDS + band) * COLUMNS;
   const uint m0 = group.y * ROWS;
 
   ulong matrix = 0;
   if (p.experts != 0) { // ROWS is 1
     const int id = ids[m0 / p.choices * p.ids_stride + m0 % p.choices];
     if (id < 0 || uint(id) >= p.experts) {
-      for (int r = 0; r < (GATED ? 1 : NR); r++) {
-        if (slice == 0 && shard == 0 && first + r < p.n) {
+      for (int r = 0; r < COLUMNS; r++) {
+        if (slice == 0 && pair == 0 && shard == 0 && first + r < p.n) {
           out[ulong(m0) * p.out_stride + first + r] = NAN;
         }
       }
@@ -112,127 +261,112 @@ kernel void linear(
     matrix = ulong(expert) * p.n;
   }
 
-  ulong row[NR];
-  for (int r = 0; r < NR; r++) {
-    row[r] = matrix + min(first + (GATED ? 0 : r), p.n - 1);
-  }
   ulong at_x[ROWS];
 #pragma clang loop unroll(full)
   for (int m = 0; m < ROWS; m++) {
     at_x[m] = ulong(min(m0 + m, p.rows - 1) / p.per_input) * p.x_stride;
   }
+  // Groups have 1, 2 or 4 units, or all of a row.
+  uint group_shift = 0;
+  while ((1u << group_shift) < p.units_per_group) {
+    group_shift++;
+  }
 
-  float4 sum[ROWS][NR];
+  ulong row[NR];
+  SUM sum[ROWS][NR];
 #pragma clang loop unroll(full)
-  for (int m = 0; m < ROWS; m++) {
-    for (int r = 0; r < NR; r++) {
-      sum[m][r] = float4(0.0f);
+  for (int r = 0; r < NR; r++) {
+    row[r] = matrix + min(first + r % COLUMNS, p.n - 1);
+#pragma clang loop unroll(full)
+    for (int m = 0; m < ROWS; m++) {
+      sum[m][r] = SUM(0.0f);
     }
   }
   threadgroup float held[SIMDGROUPS][ROWS][SLICES * APART];
-  float4 ahead[ROWS][QUADS];   // of x: under way while the part before is used
+  const uint own = SHARED ? 0 : sg;
+  float4 ahead[ROWS * QUADS];   // of x: under way while the part before is used
   const uint step = p.shards * STEP;
-  load_ahead<ROWS>(ahead, x, at_x, shard * STEP, p.k, lane);
+  load_ahead<ROWS>(ahead, x, at_x, shard * STEP, p.k, sg, lane);
+  const uint units = (p.k + UNIT - 1) / UNIT;
+  Unit next[NR];   // of the weight: under way while those before are used
+  uint at = min(shard * SLICES + slice, units - 1);   // a unit that exists
+#pragma clang loop unroll(full)
+  for (int r = 0; r < NR; r++) {
+    const bool up = GATED && r >= COLUMNS;
+    next[r] = up ? load_unit(up_data, up_scales, up_biases, places_of(p, true), row[r], at,
+                              group_shift)
+                  : load_unit(data, scales, biases, places_of(p, false), row[r], at,
+                              group_shift);
+  }
   for (uint from = shard * STEP; from < p.k; from += step) {
-    simdgroup_barrier(mem_flags::mem_threadgroup);   // what was there has been used
-#pragma clang loop unroll(full)
-    for (int m = 0; m < ROWS; m++) {
-#pragma clang loop unroll(full)
-      for (uint h = 0; h < QUADS; h++) {
-        const uint i = 32 * h + lane;
-        const uint place = i / (UNIT / 4) * APART + i % (UNIT / 4) * 4;
-        *(threadgroup float4*)(held[sg][m] + place) = ahead[m][h];
-      }
-    }
-    simdgroup_barrier(mem_flags::mem_threadgroup);
-    load_ahead<ROWS>(ahead, x, at_x, from + step, p.k, lane);
+    wait_for_x();   // what was there has been used
+    put_ahead<ROWS>(held[own], ahead, sg, lane);
+    wait_for_x();
+    load_ahead<ROWS>(ahead, x, at_x, from + step, p.k, sg, lane);
     const uint unit = from / UNIT + slice;
+    Unit weights[NR];
+#pragma clang loop unroll(full)
+    for (int r = 0; r < NR; r++) {
+      weights[r] = next[r];
+    }
+    at = min((from + step) / UNIT + slice, units - 1);
+#pragma clang loop unroll(full)
+    for (int r = 0; r < NR; r++) {
+      const bool up = GATED && r >= COLUMNS;
+      next[r] = up ? load_unit(up_data, up_scales, up_biases, places_of(p, true), row[r], at,
+                                group_shift)
+                    : load_unit(data, scales, biases, places_of(p, false), row[r], at,
+                                group_shift);
+    }
     if (unit * UNIT >= p.k) {
       continue;
     }
-#if BITS > 0
-    Codes<BITS> codes[NR];
-    Params params[NR];
-    for (int r = 0; r < NR; r++) {
-      if (GATED && r == 1) {
-        codes[r] = load_codes<BITS>(up_data + row[r] * p.up_data_stride + unit * BITS, ALIGNED);
-        params[r] = load_params<BITS>(up_scales, p.up_scales_first + row[r] * p.up_scales_stride,
-                                      up_biases, p.up_biases_first + row[r] * p.up_biases_stride,
-                                      unit, p.units_per_group, DTYPE);
-      } else {
-        codes[r] = load_codes<BITS>(data + row[r] * p.data_stride + unit * BITS, ALIGNED);
-        params[r] = load_params<BITS>(scales, p.scales_first + row[r] * p.scales_stride, biases,
-                                      p.biases_first + row[r] * p.biases_stride, unit,
-                                      p.units_per_group, DTYPE);
-      }
-    }
-#endif
 #pragma clang loop unroll(full)
     for (int part = 0; part < 4; part++) {
-      const uint k = unit * UNIT + 8 * part;
-      Eight w[NR];
-      for (int r = 0; r < NR; r++) {
-#if BITS > 0
-        w[r] = decode_eight<BITS>(codes[r], part, params[r], DTYPE);
-#else
-        const bool up = GATED && r == 1;
-        const ulong place = up ? p.up_data_first + row[r] * p.up_data_stride
-                               : p.data_first + row[r] * p.data_stride;
-        w[r] = load_eight((device const uchar*)(up ? up_data : data), DTYPE, place + k,
-                          p.k - min(k, p.k), ALIGNED);
-#endif
-      }
-#pragma clang loop unroll(full)
-      for (int m = 0; m < ROWS; m++) {
-        threadgroup const float4* own =
-            (threadgroup const float4*)(held[sg][m] + slice * APART + 8 * part);
-        Eight v;
-        v.lo = own[0];
-        v.hi = own[1];
-        for (int r = 0; r < NR; r++) {
-          sum[m][r] = fma(v.lo, w[r].lo, sum[m][r]);
-          sum[m][r] = fma(v.hi, w[r].hi, sum[m][r]);
-        }
-      }
+      multiply_add<ROWS, NR>(sum, weights, part, held[own], slice * APART + 8 * part, p.k,
+                             unit * UNIT + 8 * part, pair);
     }
   }
 
   // Sums of a column's slices lie side by side, in place of x.
   threadgroup float* slices = held[sg][0];
-  simdgroup_barrier(mem_flags::mem_threadgroup);
+  wait_for_x();
 #pragma clang loop unroll(full)
   for (int m = 0; m < ROWS; m++) {
 #pragma clang loop unroll(full)
     for (int r = 0; r < NR; r++) {
-      const float4 a = sum[m][r];
-      slices[(m * NR + r) * 32 + lane] = (a.x + a.y) + (a.z + a.w);
+      slices[(m * NR + r) * 32 + lane] = sum_of(sum[m][r]);
     }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  constexpr uint BANDS = 32 / SLICES;
-  constexpr uint OUTPUTS = ROWS * (GATED ? 1 : NR) * BANDS;
+  constexpr uint OUTPUTS = ROWS * COLUMNS * BANDS;
   for (uint i = lane; shard == 0 && i < OUTPUTS; i += 32) {
-  // a row of x, a row of the weight, a band
-    const uint m = i / (OUTPUTS / ROWS);
-    const uint r = GATED ? 0 : i / BANDS % NR;
-    const uint band = i % BANDS;
-    const uint column = (block * BANDS + band) * (GATED ? 1 : NR) + r;
+    // a row of x, a row of the weight, a band
+    const uint m = i / (COLUMNS * BANDS);
+    const uint r = i / BANDS % COLUMNS;
+    const uint at = (m * NR + r) * 32 + i % BANDS * (SLICES * LANES);
+    const uint column = (block * BANDS + i % BANDS) * COLUMNS + r;
     if (column < p.n && m0 + m < p.rows) {
-      const uint at = (m * NR + r) * 32 + band * SLICES;
-      const float s = sum_of_shards(slices + at, ROWS * SLICES * APART, p.shards);
+      constexpr uint apart = ROWS * SLICES * APART;
+      const float s = sum_of_shards<LANES>(slices + at, apart, p.shards);
       const float up =
-          GATED ? sum_of_shards(slices + at + 32, ROWS * SLICES * APART, p.shards) : 0.0f;
+          GATED ? sum_of_shards<LANES>(slices + at + 32 * COLUMNS, apart, p.shards) : 0.0f;
       out[ulong(m0 + m) * p.out_stride + column] = GATED ? silu(s) * up : s;
     }
   }
 }
 
-typedef decltype(linear<1, false>) linear_kernel;
-template [[host_name("linear_1")]] [[kernel]] linear_kernel linear<1, false>;
-template [[host_name("linear_2")]] [[kernel]] linear_kernel linear<2, false>;
-template [[host_name("linear_4")]] [[kernel]] linear_kernel linear<4, false>;
-template [[host_name("linear_8")]] [[kernel]] linear_kernel linear<8, false>;
-template [[host_name("gate_up_1")]] [[kernel]] linear_kernel linear<1, true>;
-template [[host_name("gate_up_2")]] [[kernel]] linear_kernel linear<2, true>;
-template [[host_name("gate_up_4")]] [[kernel]] linear_kernel linear<4, true>;
-template [[host_name("gate_up_8")]] [[kernel]] linear_kernel linear<8, true>;
+typedef decltype(linear<1, false, 1, float4>) linear_kernel;
+#if BITS == 4
+#define MANY 2, float2   // lanes of a unit for many rows, and the accumulators of each
+#else
+#define MANY 1, float4
+#endif
+template [[host_name("linear_1")]] [[kernel]] linear_kernel linear<1, false, 1, float4>;
+template [[host_name("linear_2")]] [[kernel]] linear_kernel linear<2, false, 1, float4>;
+template [[host_name("linear_4")]] [[kernel]] linear_kernel linear<4, false, MANY>;
+template [[host_name("linear_8")]] [[kernel]] linear_kernel linear<8, false, MANY>;
+template [[host_name("gate_up_1")]] [[kernel]] linear_kernel linear<1, true, 1, float4>;
+template [[host_name("gate_up_2")]] [[kernel]] linear_kernel linear<2, true, 1, float4>;
+template [[host_name("gate_up_4")]] [[kernel]] linear_kernel linear<4, true, MANY>;
+template [[host_name("gate_up_8")]] [[kernel]] linear_kernel linear<8, true, MANY>;

@@ -3,6 +3,7 @@ package matmul
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 
 	"headroom/kernels"
 	"headroom/kernels/gpu"
@@ -22,6 +23,7 @@ type variant struct {
 	aligned bool
 	rows    int // rows of x per threadgroup: 1 to 8, or tileRows
 	gated   bool
+	shards  int // of decode kernels: 1 or 2, see shardsOf
 }
 
 const (
@@ -40,16 +42,20 @@ var linearKernels = func() map[variant]*gpu.Kernel[linearParams] {
 			for _, aligned := range []bool{false, true} {
 				constants := []metal.ConstantValue{{Name: "DTYPE", Value: uint32(dtype)},
 					{Name: "ALIGNED", Value: aligned}}
-				for rows := 1; rows <= fewRows; rows *= 2 {
-					all[variant{bits, dtype, aligned, rows, false}] =
-						gpu.NewKernel[linearParams](few, fmt.Sprintf("linear_%d", rows),
-							constants...)
-					all[variant{bits, dtype, aligned, rows, true}] =
-						gpu.NewKernel[linearParams](few, fmt.Sprintf("gate_up_%d", rows),
-							constants...)
-				}
-				all[variant{bits, dtype, aligned, tileRows, false}] =
+				all[variant{bits, dtype, aligned, tileRows, false, 0}] =
 					gpu.NewKernel[linearParams](many, "prefill", constants...)
+				for rows := 1; rows <= fewRows; rows *= 2 {
+					for shards := 1; shards <= 2; shards++ {
+						add := func(name string, gated bool) {
+							all[variant{bits, dtype, aligned, rows, gated, shards}] =
+								gpu.NewKernel[linearParams](few, fmt.Sprintf(name, rows),
+									append(slices.Clip(constants), metal.ConstantValue{
+										Name: "SHARED", Value: shards == 1})...)
+						}
+						add("linear_%d", false)
+						add("gate_up_%d", true)
+					}
+				}
 			}
 		}
 	}
@@ -165,7 +171,7 @@ func (p *launch) dispatchRange(c *gpu.Context, rows, tiles int, r gpu.Range) {
 			Threads: metal.Size{X: 128, Y: 1, Z: 1}}
 	}
 	if rows == tileRows {
-		v := variant{w.Bits, w.DType, w.Aligned && x.Aligned(4, 16), rows, false}
+		v := variant{w.Bits, w.DType, w.Aligned && x.Aligned(4, 16), rows, false, 0}
 		linearKernels[v].Dispatch(c, params, grid,
 			x.Operand, w.Data.Operand, w.Scales.Operand, w.Biases.Operand, p.choice, gpu.Write(out))
 		return
@@ -178,7 +184,8 @@ func (p *launch) dispatchRange(c *gpu.Context, rows, tiles int, r gpu.Range) {
 		params.UpScalesFirst, params.UpScalesStride = up.Scales.First, up.Scales.Stride
 		params.UpBiasesFirst, params.UpBiasesStride = up.Biases.First, up.Biases.Stride
 	}
-	linearKernels[variant{w.Bits, w.DType, aligned, rows, p.up != nil}].Dispatch(c, params, grid,
+	v := variant{w.Bits, w.DType, aligned, rows, p.up != nil, shardsOf(p.part.W)}
+	linearKernels[v].Dispatch(c, params, grid,
 		x.Operand, w.Data.Operand, w.Scales.Operand, w.Biases.Operand, p.choice, gpu.Write(out),
 		up.Data.Operand, up.Scales.Operand, up.Biases.Operand)
 }

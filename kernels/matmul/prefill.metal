@@ -106,7 +106,7 @@ kernel void prefill(
     const Codes<BITS> codes = load_codes<BITS>(data + row * p.data_stride + unit * BITS, ALIGNED);
     const Params params = load_params<BITS>(
         scales, p.scales_first + row * p.scales_stride, biases,
-        p.biases_first + row * p.biases_stride, unit, p.units_per_group, DTYPE);
+        p.biases_first + row * p.biases_stride, unit, unit / p.units_per_group, DTYPE);
 #endif
 #pragma clang loop unroll(full)
     for (int part = 0; part < 4; part++) {

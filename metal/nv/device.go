@@ -106,20 +106,23 @@ func (d *Device) Seconds() float64 {
 	return d.seconds
 }
 
-// traced is the total time of a kernel since the device was opened.
+// traced has the times of a kernel with one grid since the device was opened. The grid tells apart
+// passes with different numbers of rows.
 type traced struct {
 	kernel  string
-	calls   int
-	seconds float64
+	seconds []float64
+	total   float64
 }
 
-// writeTrace writes the total time of each kernel, the longest first.
+// writeTrace writes the time of each kernel, the longest total first. A median leaves out the calls
+// for which pages of managed memory had to come from the host.
 func (d *Device) writeTrace() {
 	all := slices.SortedFunc(maps.Values(d.traced),
-		func(a, b traced) int { return cmp.Compare(b.seconds, a.seconds) })
+		func(a, b traced) int { return cmp.Compare(b.total, a.total) })
 	for _, t := range all {
-		fmt.Fprintf(d.o.Trace, "%-40s %7d calls %9.3f ms %8.2f us each\n", t.kernel, t.calls,
-			1e3*t.seconds, 1e6*t.seconds/float64(t.calls))
+		slices.Sort(t.seconds)
+		fmt.Fprintf(d.o.Trace, "%-52s %7d calls %9.3f ms %8.2f us median\n", t.kernel,
+			len(t.seconds), 1e3*t.total, 1e6*t.seconds[len(t.seconds)/2])
 	}
 }
 

@@ -19,8 +19,8 @@ type Options struct {
 	// CompileOnly makes a device without a GPU: pipelines are compiled into CacheDir, dispatches do
 	// nothing.
 	CompileOnly bool
-	// Trace, unless nil, makes Close write the total time of each kernel to it. Dispatches then run
-	// one after another, which is slower.
+	// Trace, unless nil, makes Close write the times of each kernel to it, by the size of its grid.
+	// Dispatches then run one after another, which is slower.
 	Trace io.Writer
 }
 

@@ -92,10 +92,10 @@ func (c *commands) finish(ran bool) {
 		d.seconds += c.seconds
 		for i := 0; i+1 < len(c.marks); i += 2 {
 			x := &c.recorded[i/2]
-			name := x.Label + "/" + x.Pipeline.Kernel().Name
-			t := d.traced[name]
-			d.traced[name] = traced{kernel: name, calls: t.calls + 1,
-				seconds: t.seconds + d.elapsed(c.marks[i], c.marks[i+1])}
+			name := fmt.Sprintf("%s/%s %s", x.Label, x.Pipeline.Kernel().Name, x.Groups)
+			t, seconds := d.traced[name], d.elapsed(c.marks[i], c.marks[i+1])
+			d.traced[name] = traced{kernel: name, seconds: append(t.seconds, seconds),
+				total: t.total + seconds}
 		}
 	}
 	d.spare = append(append(d.spare, c.start, c.end), c.marks...)

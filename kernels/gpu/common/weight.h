@@ -123,16 +123,28 @@ template <int B> inline Codes<B> load_codes(device const uint* p, bool aligned) 
   return c;
 }
 
-// Returns code i of a unit as a float. It puts the code in the low bits of 2^23 and subtracts 2^23:
-// three instructions at full rate for a constant i, while conversions are slower on some GPUs.
+// Returns the code in bits [at, at + B) of a word as a float, for constant B and at. The bits stay
+// where they are, as the lowest of the fraction of a power of two in whose steps the code counts,
+// and the power is subtracted: two instructions at full rate. Codes that reach the exponent are
+// moved down first, those of a word by the same distance, so that one shift serves them all.
+template <int B> inline float code_in_place(uint word, int at) {
+  if (at + B > 23) {
+    word >>= 16;
+    at -= 16;
+  }
+  const uint power = uint(150 - at) << 23;   // 2^(23 - at)
+  return as_type<float>((word & (((1u << B) - 1u) << at)) | power) - as_type<float>(power);
+}
+
+// Returns code i of a unit as a float, for a constant i.
 template <int B> inline float code_value(Codes<B> c, int i) {
   const int bit = i * B;
   const int shift = bit % 32;
-  uint v = c.words[bit / 32] >> shift;
-  if (shift + B > 32) {
-    v |= c.words[(bit + B - 1) / 32] << (32 - shift);
+  if (shift + B <= 32) {
+    return code_in_place<B>(c.words[bit / 32], shift);
   }
-  return as_type<float>((v & ((1u << B) - 1u)) | 0x4b000000u) - 8388608.0f;
+  const uint v = c.words[bit / 32] >> shift | c.words[(bit + B - 1) / 32] << (32 - shift);
+  return code_in_place<B>(v, 0);
 }
 
 // Decodes eight MXFP4 codes. A code has the bits of a half that is 2^14 times smaller: its sign,
@@ -178,13 +190,13 @@ struct Params {
   float bias;    // or the scale of the last 16 elements in NVFP4
 };
 
-// Loads the parameters of a unit of a row, whose scales and biases begin at the given elements.
+// Loads the parameters of a unit, in group g of a row whose scales and biases begin at the given
+// elements.
 template <int B>
 inline Params load_params(device const uchar* scales, ulong scales_at, device const uchar* biases,
-                          ulong biases_at, uint unit, uint units_per_group, uint dtype) {
+                          ulong biases_at, uint unit, uint g, uint dtype) {
   Params p;
   p.bias = 0.0f;
-  const uint g = unit / units_per_group;
   if (B == 4 && dtype == DTYPE_E4M3) {
     device const uchar* two = scales + scales_at + 2 * unit;
     const half2 values = e4m3_values(uint(two[0]) | uint(two[1]) << 16);
@@ -225,4 +237,21 @@ inline Eight decode_eight(Codes<B> c, int part, Params p, uint dtype) {
     e.hi[j] = fma(code_value<B>(c, 8 * part + 4 + j), scale, bias);
   }
   return e;
+}
+
+// Decodes elements 2 pair and 2 pair + 1 of each four among codes [8 part, 8 part + 8) of a unit of
+// 4 bits, to the values that decode_eight gives them.
+inline void decode_pairs(thread float2& lo, thread float2& hi, Codes<4> c, int part, uint pair,
+                         Params p, uint dtype) {
+  const uint w = c.words[part] >> (8 * pair);
+  if (dtype >= DTYPE_E8M0) {
+    const Eight e = decode_e2m1(w, dtype == DTYPE_E8M0 || part < 2 ? p.scale : p.bias);
+    lo = e.lo.xy;
+    hi = e.hi.xy;
+    return;
+  }
+  lo = float2(fma(code_in_place<4>(w, 0), p.scale, p.bias),
+              fma(code_in_place<4>(w, 4), p.scale, p.bias));
+  hi = float2(fma(code_in_place<4>(w, 16), p.scale, p.bias),
+              fma(code_in_place<4>(w, 20), p.scale, p.bias));
 }
