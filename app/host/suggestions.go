@@ -19,12 +19,11 @@ import (
 
 // Suggestion is a model that could be downloaded.
 type Suggestion struct {
-	ID            string     `json:"id"`
-	Note          string     `json:"note"`          // the key of the text that says what it is good for
-	DownloadBytes int64      `json:"downloadBytes"` // the approximate size of its files
-	NeedBytes     int64      `json:"needBytes"`     // the sum of Need
-	Need          NeedParts  `json:"need"`
-	Fits          memory.Fit `json:"fits"` // into RoomBytes
+	ID            string `json:"id"`
+	Note          string `json:"note"`          // the key of the text that says what it is good for
+	DownloadBytes int64  `json:"downloadBytes"` // the approximate size of its files
+	Licence       string `json:"licence"`       // as the hub abbreviates it
+	Judgement
 }
 
 //go:embed suggestions.json
@@ -35,6 +34,7 @@ type suggestion struct {
 	ID            string          `json:"id"`
 	Note          string          `json:"note"`
 	DownloadBytes int64           `json:"downloadBytes"`
+	Licence       string          `json:"licence"`
 	Config        json.RawMessage `json:"config"`
 
 	description engine.Description
@@ -67,20 +67,20 @@ func (s *suggestions) described(h *Host) []suggestion {
 	return s.all
 }
 
-// suggest returns three models to begin with, if no model but the bundled one can be used: the
-// three largest that fit, the largest first. If fewer fit, they are the three smallest.
-func (h *Host) suggest(models []library.Model, roomBytes int64) []Suggestion {
+// Suggestions returns three models to begin with: the three largest that fit, the largest first. If
+// fewer fit, they are the three smallest.
+func (h *Host) Suggestions() []Suggestion {
+	_, _, room := h.readMemory()
+	return h.suggest(room)
+}
+
+func (h *Host) suggest(roomBytes int64) []Suggestion {
 	list := []Suggestion{}
-	if slices.ContainsFunc(models,
-		func(m library.Model) bool { return m.Err == nil && !m.Bundled }) {
-		return list
-	}
 	fitting := 0
 	for _, one := range h.suggestions.described(h) {
-		need := needOf(one.description, nil, roomBytes, 0)
 		s := Suggestion{ID: one.ID, Note: one.Note, DownloadBytes: one.DownloadBytes,
-			NeedBytes: need.TotalBytes(), Need: need}
-		if s.Fits = memory.Fits(s.NeedBytes, roomBytes); s.Fits != memory.No {
+			Licence: one.Licence, Judgement: judge(one.Config, one.description, roomBytes)}
+		if s.Fits != memory.No {
 			fitting++
 		}
 		list = append(list, s)

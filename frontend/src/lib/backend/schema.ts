@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: daeeaa03c14b626a9d7af23e0f3780c13494ba6e78523b6bfe46d3b9b9ccf49b
+// SHA-256 of openapi.json: a6079b4b7bfa0dacbaf347af0bd2b78fe94bf16c9fa2a9361f4aba3e2b63b0a3
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -376,6 +376,7 @@ export interface HostEngineState {
 
 export interface HostError {
   code: string;
+  detail?: string;
   fix: string;
   message: string;
   why: string;
@@ -462,7 +463,6 @@ export interface HostModelList {
   largestParameters: number;
   models: HostModel[];
   roomBytes: number;
-  suggestions: HostSuggestion[];
   watch: HostModelsWatch;
 }
 
@@ -537,12 +537,17 @@ export interface HostState {
 }
 
 export interface HostSuggestion {
+  contextTokens: number;
   downloadBytes: number;
   fits: 'yes' | 'tight' | 'no';
   id: string;
+  licence: string;
   need: HostNeedParts;
   needBytes: number;
   note: string;
+  parameters: number;
+  quantization: string;
+  tokensPerSecond: number;
 }
 
 export interface HostWhatIf {
@@ -579,15 +584,25 @@ export interface HubFile {
 }
 
 export interface HubModel {
+  contextTokens: number;
   downloads: number;
+  fits: 'yes' | 'tight' | 'no';
   gated: boolean;
   id: string;
+  licence: string;
   likes: number;
   mlx: boolean;
   modelType: string;
+  need: HostNeedParts;
+  needBytes: number;
+  parameters: number;
+  quantization: string;
+  sizeBytes: number;
   supported: boolean;
   tags: string[];
+  tokensPerSecond: number;
   updatedAt: number;
+  why: string;
 }
 
 export interface HubRepository {
@@ -609,11 +624,16 @@ export interface HubSettings {
   token: '' | 'environment' | 'keychain' | 'file';
 }
 
+export interface HubSuggestions {
+  suggestions: HostSuggestion[];
+}
+
 export interface ImportItem {
   bytes: number;
   clones: boolean;
   error: HostError | null;
   job: string;
+  listed: string;
   name: string;
   path: string;
   source: string;
@@ -859,6 +879,7 @@ export interface Schemas {
   HubRepository: HubRepository;
   HubSearch: HubSearch;
   HubSettings: HubSettings;
+  HubSuggestions: HubSuggestions;
   ImportItem: ImportItem;
   ImportPlan: ImportPlan;
   ImportRequest: ImportRequest;
@@ -909,16 +930,17 @@ export const nested: Record<string, Record<string, string>> = {
   HostFinishedList: { requests: '[]HostFinished' },
   HostModel: { download: 'HostDownload', need: 'HostNeedParts', places: '[]HostPlace' },
   HostModelCheck: { error: 'HostError', rows: '[]HostCheckRow' },
-  HostModelList: { folders: '[]', models: '[]HostModel', suggestions: '[]HostSuggestion', watch: 'HostModelsWatch' },
+  HostModelList: { folders: '[]', models: '[]HostModel', watch: 'HostModelsWatch' },
   HostPowerState: { measures: '[]PowerMeasure' },
   HostSpeed: { history: '[]HostSample' },
   HostState: { cache: 'CacheStats', endpoint: 'HostEndpoint', engine: 'HostEngineState', engines: '[]HostEngineState', memory: 'MemoryLedger', power: 'HostPowerState', requests: '[]HostRequest', speed: 'HostSpeed' },
   HostSuggestion: { need: 'HostNeedParts' },
   HostWhatIf: { formats: '[]HostWhatIfFormat' },
   HostWhatIfFormat: { memory: 'MemoryLedger', need: 'HostNeedParts' },
-  HubModel: { tags: '[]' },
+  HubModel: { need: 'HostNeedParts', tags: '[]' },
   HubRepository: { error: 'HostError', files: '[]HubFile' },
   HubSearch: { models: '[]HubModel' },
+  HubSuggestions: { suggestions: '[]HostSuggestion' },
   ImportItem: { error: 'HostError' },
   ImportPlan: { items: '[]ImportItem' },
   Job: { error: 'HostError' },
