@@ -42,7 +42,7 @@ func (h *Host) Judge(id string, config []byte, weightsBytes int64) (Judgement, e
 		return Judgement{}, err
 	}
 	_, _, room := h.readMemory()
-	return judge(config, d, room), nil
+	return judge(config, d, room, memory.BandwidthBytes()), nil
 }
 
 // packedConfig returns a config.json with a quantization in place of 16-bit weights, and their
@@ -64,13 +64,14 @@ func packedConfig(config []byte) (packed []byte, format string) {
 	return packed, ""
 }
 
-func judge(config []byte, d engine.Description, roomBytes int64) Judgement {
+func judge(config []byte, d engine.Description, roomBytes int64,
+	bandwidthBytes float64) Judgement {
 	need := needOf(d, nil, roomBytes, 0)
 	j := Judgement{Quantization: d.Quantization, Parameters: d.Parameters,
 		ContextTokens: d.ContextTokens, NeedBytes: need.TotalBytes(), Need: need,
 		Fits: memory.Fits(need.TotalBytes(), roomBytes)}
 	if d.Task == "" {
-		j.TokensPerSecond = decodeSpeed(config, d, need.WeightsBytes, memory.BandwidthBytes())
+		j.TokensPerSecond = decodeSpeed(config, d, need.WeightsBytes, bandwidthBytes)
 	}
 	return j
 }

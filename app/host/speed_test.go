@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"headroom/app/memory"
 	"headroom/engine"
 )
 
@@ -53,7 +54,7 @@ func TestJudge(t *testing.T) {
 	h := newTestHost(t)
 	for _, one := range h.suggestions.described(h.Host) {
 		_, _, room := h.readMemory()
-		want := judge(one.Config, one.description, room)
+		want := judge(one.Config, one.description, room, memory.BandwidthBytes())
 		got, err := h.Judge(one.ID, one.Config, one.DownloadBytes)
 		if err != nil || got != want {
 			t.Errorf("%s: %+v, %v, want %+v", one.ID, got, err, want)

@@ -7,6 +7,7 @@ package host
 // queried.
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"slices"
@@ -67,29 +68,33 @@ func (s *suggestions) described(h *Host) []suggestion {
 	return s.all
 }
 
-// Suggestions returns three models to begin with: the three largest that fit, the largest first. If
-// fewer fit, they are the three smallest.
+// leastTokensPerSecond is about as fast as people read.
+const leastTokensPerSecond = 5
+
+// Suggestions returns three models to begin with, the largest first: the three largest that fit and
+// answer as fast as people read. If there are fewer, the smallest others follow.
 func (h *Host) Suggestions() []Suggestion {
 	_, _, room := h.readMemory()
-	return h.suggest(room)
+	return h.suggest(room, memory.BandwidthBytes())
 }
 
-func (h *Host) suggest(roomBytes int64) []Suggestion {
-	list := []Suggestion{}
-	fitting := 0
+func (h *Host) suggest(roomBytes int64, bandwidthBytes float64) []Suggestion {
+	good, others := []Suggestion{}, []Suggestion{} // the smallest first
 	for _, one := range h.suggestions.described(h) {
 		s := Suggestion{ID: one.ID, Note: one.Note, DownloadBytes: one.DownloadBytes,
-			Licence: one.Licence, Judgement: judge(one.Config, one.description, roomBytes)}
-		if s.Fits != memory.No {
-			fitting++
+			Licence:   one.Licence,
+			Judgement: judge(one.Config, one.description, roomBytes, bandwidthBytes)}
+		slow := s.TokensPerSecond > 0 && s.TokensPerSecond < leastTokensPerSecond
+		if s.Fits == memory.No || slow {
+			others = append(others, s)
+		} else {
+			good = append(good, s)
 		}
-		list = append(list, s)
 	}
 	const most = 3
-	if end := max(fitting, most); end <= len(list) {
-		list = list[end-most : end]
-	}
-	slices.Reverse(list)
+	good = good[max(0, len(good)-most):]
+	list := append(good, others[:min(len(others), most-len(good))]...)
+	slices.SortFunc(list, func(a, b Suggestion) int { return cmp.Compare(b.NeedBytes, a.NeedBytes) })
 	return list
 }
 

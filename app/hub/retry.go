@@ -66,6 +66,8 @@ func (c *Client) retry(ctx context.Context, maxTries int,
 	}
 }
 
+const cannotBeReached = " cannot be reached"
+
 // unreachable returns the Problem of a hub that does not answer. A download says that it can be
 // resumed. What the system said is in Err.
 func (c *Client) unreachable(err error, download bool) error {
@@ -77,7 +79,7 @@ func (c *Client) unreachable(err error, download bool) error {
 	if download {
 		fix = "Check your internet connection, then resume: what was downloaded is kept."
 	}
-	p := problem.New(problem.Upstream, name+" cannot be reached", reason(err), fix)
+	p := problem.New(problem.Upstream, name+cannotBeReached, reason(err), fix)
 	p.Err = withoutAddress(err)
 	return p
 }

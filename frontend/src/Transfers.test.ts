@@ -308,6 +308,7 @@ test('progress, items and plans are formatted as text', () => {
     clones: true,
     error: null,
     job: '',
+    listed: '',
   };
   expect(itemText(item, 'copy')).toBe(
     '2.0 GB, copied; the copy can share disk space with the original',

@@ -49,6 +49,15 @@ export function commandsFor(
     ...(live && !engine.on && engine.model
       ? [action('start', t.startEngine, engine.model.name, () => engine.start())]
       : []),
+    ...(live
+      ? [
+          action('download', t.downloadModel, '', () => (engine.transfers.downloading = true)),
+          action('import', t.importModel, '', () => {
+            router.go('models');
+            void engine.transfers.planImport([]);
+          }),
+        ]
+      : []),
     ...(url ? [action('copy-endpoint', t.copyEndpoint, url, () => copyText(url))] : []),
     ...appearances
       .filter((look) => look !== settings.appearance)

@@ -42,7 +42,9 @@ export function families(models: readonly HubModel[]): Family[] {
         base,
         owner: base.slice(0, Math.max(0, slash)),
         name: base.slice(slash + 1),
-        models: members.toSorted((a, b) => Number(!a.supported) - Number(!b.supported) || size(a) - size(b)),
+        models: members.toSorted(
+          (a, b) => Number(!a.supported) - Number(!b.supported) || size(a) - size(b),
+        ),
         supported: members.some(({ supported }) => supported),
       };
     })
@@ -69,7 +71,7 @@ export function fitOf({ fits, needBytes }: Pick<HubModel, 'fits' | 'needBytes'>)
 
 /** An estimate has no more digits than it can mean: "0.4 tok/s", "8 tok/s", "120 tok/s". */
 export function speedText(tokens: number): string {
-  if (tokens < 1) return tokensPerSecond(tokens);
+  if (tokens < 3) return tokensPerSecond(tokens);
   const step = tokens < 20 ? 1 : tokens < 100 ? 5 : 10;
   return t.tokensPerSecond(String(Math.round(tokens / step) * step));
 }

@@ -30,6 +30,39 @@ export function jobText({
   return parts.join(', ');
 }
 
+/** The jobs that run or wait, the running ones first. */
+export function activeJobs(jobs: readonly Job[]): Job[] {
+  const rank = { running: 0, waiting: 1 } as Record<Job['state'], number | undefined>;
+  return jobs
+    .filter(({ state }) => rank[state] !== undefined)
+    .toSorted((a, b) => rank[a.state]! - rank[b.state]!);
+}
+
+/** Sizes and time left of several jobs together. A job of unknown size counts for nothing. */
+export interface Total {
+  doneBytes: number;
+  totalBytes: number;
+  /** Negative: unknown. */
+  secondsLeft: number;
+}
+
+export function total(jobs: readonly Job[]): Total {
+  const sum = { doneBytes: 0, totalBytes: 0, secondsLeft: -1 };
+  for (const { doneBytes, totalBytes, secondsLeft } of jobs) {
+    if (totalBytes <= 0) continue;
+    sum.doneBytes += Math.min(doneBytes, totalBytes);
+    sum.totalBytes += totalBytes;
+    // Jobs run beside each other, so the longest one says when all have ended.
+    sum.secondsLeft = Math.max(sum.secondsLeft, secondsLeft);
+  }
+  return sum;
+}
+
+/** "6 min 2 s left"; empty: unknown. */
+export function leftText({ secondsLeft }: Total): string {
+  return secondsLeft < 0 ? '' : t.left(duration(Math.max(1, Math.round(secondsLeft))));
+}
+
 /** What an import does with one item: "18.6 GB, copied". */
 export function itemText(item: ImportItem, mode: ImportPlan['mode']): string {
   const bytes = diskBytes(item.bytes);

@@ -366,6 +366,7 @@ export const hub = {
   original: 'As published',
   unknown: '–',
   unknownNeed: 'Need not known',
+  needs: (needBytes: Text) => `Needs ~${needBytes}`,
   needsOf: (needBytes: Text, availableBytes: Text) =>
     `Needs ~${needBytes} of ${availableBytes} available.`,
   needsHelp: (parts: Text, availableBytes: Text) =>

@@ -14,6 +14,15 @@ export const sidebar = {
   free: (bytes: Text) => `${bytes} free`,
 };
 
+/** What is under way, below the pages. */
+export const sidebarJobs = {
+  import: (name: Text) => `Importing ${name}`,
+  download: (name: Text) => `Downloading ${name}`,
+  cache: () => 'Moving the cache',
+  several: (jobs: Text) => `${jobs} transfers`,
+  label: (title: Text, share: Text) => `${title}${share && `, ${share}`}`,
+};
+
 /** The memory for a model. Other models may have to be unloaded for it. */
 export const room = {
   available: (bytes: Text) => `${bytes} available`,
@@ -75,6 +84,8 @@ export const palette = {
   newPrivateChat: 'New private chat',
   startEngine: 'Start the engine',
   stopEngine: 'Stop the engine',
+  downloadModel: 'Download a model…',
+  importModel: 'Import a model…',
   copyEndpoint: 'Copy the endpoint’s address',
   appearance: {
     system: 'Appearance: system',
