@@ -39,7 +39,7 @@ const others = [
   {
     id: 'somebody/Qwen-Nine-70B',
     tags: [],
-    downloads: 500,
+    downloads: 9_000,
     gated: false,
     config: { model_type: 'llama9' },
   },

@@ -10,6 +10,9 @@ export const sizes = {
   '-zoom': { width: 550, height: 380 }, // 1100 x 760 at 200 %
 };
 
+/** The smallest window, and a usual one. */
+export const windows = { '-small': { width: 760, height: 560 }, '': sizes[''] };
+
 /** What sticks out of the page or of the open dialog, to the right. */
 const tooWide = (page) =>
   page.evaluate(() => {
@@ -29,9 +32,9 @@ const tooWide = (page) =>
   });
 
 /** Takes a picture of each, and checks accessibility and widths. Ends in the light theme. */
-export async function lookEverywhere(page, shot, name) {
+export async function lookEverywhere(page, shot, name, at = sizes) {
   const faults = [];
-  for (const [suffix, size] of Object.entries(sizes)) {
+  for (const [suffix, size] of Object.entries(at)) {
     await page.setViewportSize(size);
     for (const theme of ['dark', 'light']) {
       await page.emulateMedia({ colorScheme: theme });

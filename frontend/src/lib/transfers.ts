@@ -58,6 +58,11 @@ export function total(jobs: readonly Job[]): Total {
   return sum;
 }
 
+/** "33 %"; empty: unknown. */
+export function shareText({ doneBytes, totalBytes }: Total): string {
+  return totalBytes > 0 ? share(doneBytes, totalBytes) : '';
+}
+
 /** "6 min 2 s left"; empty: unknown. */
 export function leftText({ secondsLeft }: Total): string {
   return secondsLeft < 0 ? '' : t.left(duration(Math.max(1, Math.round(secondsLeft))));

@@ -338,7 +338,7 @@ export const importSheet = {
 export const downloadSheet = {
   title: 'Download',
   searchLabel: 'Search Hugging Face',
-  searchExample: 'Search Hugging Face, for example Qwen3.6 MLX',
+  searchExample: 'Search Hugging Face',
   search: 'Search',
   searching: 'Searching Hugging Face…',
   tryAgain: 'Try again',
@@ -389,16 +389,17 @@ export const foundFiles = {
 
 /** The button of one model of the hub. */
 export const getModel = {
-  download: 'Download',
-  downloadLabel: (id: Text) => `Download ${id}`,
-  resume: 'Resume',
-  resumeLabel: (id: Text) => `Resume: ${id}`,
+  actions: { download: 'Download', resume: 'Resume', stop: 'Stop', start: 'Start' },
+  labels: {
+    download: (id: Text) => `Download ${id}`,
+    resume: (id: Text) => `Resume: ${id}`,
+    stop: (id: Text) => `Stop: ${id}`,
+    start: (id: Text) => `Start ${id}`,
+  },
   downloading: 'Downloading',
   downloadingAt: (done: Text) => `Downloading ${done}`,
   installed: 'Installed',
   running: 'Running',
-  start: 'Start',
-  startLabel: (id: Text) => `Start ${id}`,
 };
 
 export const hubForm = {

@@ -118,6 +118,7 @@ export class TransfersStore {
 
   /** Adds the other quantizations of a model to the results, from the same publisher. */
   async more({ base, owner, name }: Family): Promise<void> {
+    if (this.working.has(`more ${base}`)) return;
     const search = this.#searches;
     await this.#act(`more ${base}`, async () => {
       const found = await this.#backend.search(name, owner);
