@@ -1,7 +1,7 @@
 // Texts of imports and downloads.
 import { transfers as t } from '../strings/models';
 import type { ImportItem, ImportPlan, Job } from './backend/transfers';
-import { diskBytes, duration, share } from './format';
+import { diskBytes, share, wholeSeconds } from './format';
 
 /** The progress of a job: "3.2 GB of 18.6 GB (17 %), 42.0 MB/s, 6 min 2 s left". */
 export function jobText({
@@ -26,7 +26,7 @@ export function jobText({
   }
   const parts = [amount];
   if (bytesPerSecond > 0) parts.push(t.perSecond(diskBytes(bytesPerSecond)));
-  if (secondsLeft >= 0) parts.push(t.left(duration(Math.max(1, Math.round(secondsLeft)))));
+  if (secondsLeft >= 0) parts.push(t.left(wholeSeconds(Math.max(1, secondsLeft))));
   return parts.join(', ');
 }
 
@@ -65,7 +65,7 @@ export function shareText({ doneBytes, totalBytes }: Total): string {
 
 /** "6 min 2 s left"; empty: unknown. */
 export function leftText({ secondsLeft }: Total): string {
-  return secondsLeft < 0 ? '' : t.left(duration(Math.max(1, Math.round(secondsLeft))));
+  return secondsLeft < 0 ? '' : t.left(wholeSeconds(Math.max(1, secondsLeft)));
 }
 
 /** What an import does with one item: "18.6 GB, copied". */
