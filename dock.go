@@ -5,4 +5,4 @@ package main
 type Dock struct{}
 
 // SetBadge shows text on the icon; "" removes it.
-func (Dock) SetBadge(text string) { setBadge(text) }
+func (*Dock) SetBadge(text string) { setBadge(text) }

@@ -61,7 +61,7 @@ func run() error {
 		Title: "Headroom",
 		Width: 1100, Height: 720, MinWidth: 760, MinHeight: 560,
 		AssetServer: &assetserver.Options{Assets: frontend.FS(), Handler: agent.Handler()},
-		Bind:        []any{dialogs, Dock{}},
+		Bind:        []any{dialogs, &Dock{}},
 		OnStartup: func(ctx context.Context) {
 			dialogs.context = ctx
 			started.Store(true)

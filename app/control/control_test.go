@@ -18,7 +18,6 @@ import (
 
 	"headroom/app/cache"
 	"headroom/app/host"
-	"headroom/app/memory"
 	"headroom/app/power"
 	"headroom/app/settings"
 	"headroom/app/wired"
@@ -86,19 +85,6 @@ func (h *fakeHost) StopModel(name string) error {
 
 func (h *fakeHost) Models(contextTokens int) host.ModelList {
 	return host.ModelList{Models: []host.Model{{ID: "o/m"}}, ContextTokens: contextTokens}
-}
-
-func (h *fakeHost) Suggestions() []host.Suggestion {
-	return []host.Suggestion{{ID: "o/first", Judgement: host.Judgement{NeedBytes: 7}}}
-}
-
-// Judge refuses a model named "odd", and says what was asked.
-func (h *fakeHost) Judge(id string, config []byte, weightsBytes int64) (host.Judgement, error) {
-	h.record(fmt.Sprintf("judge %s %s %d", id, config, weightsBytes))
-	if strings.HasSuffix(id, "/odd") {
-		return host.Judgement{}, problem.New(problem.UnknownArchitecture, "No", "it is odd", "")
-	}
-	return host.Judgement{NeedBytes: weightsBytes + 1, Fits: memory.Yes}, nil
 }
 
 func (h *fakeHost) ModelChanges(after int) ([]host.ModelChange, int) {
@@ -505,16 +491,6 @@ func TestContract(t *testing.T) {
 		"power.measures": "kind title text",
 		"requests": "id model phase promptTokens promptDoneTokens cachedTokens " +
 			"generatedTokens tokensPerSecond startedAt",
-	})
-	contract(t, HubSuggestions{[]host.Suggestion{{}}}, map[string]string{
-		"": "suggestions",
-		"suggestions": "id note downloadBytes licence quantization parameters contextTokens " +
-			"needBytes need fits tokensPerSecond",
-	})
-	contract(t, HubSearch{[]HubModel{{}}}, map[string]string{
-		"": "models",
-		"models": "id modelType supported why mlx tags downloads likes gated licence sizeBytes " +
-			"updatedAt quantization parameters contextTokens needBytes need fits tokensPerSecond",
 	})
 	contract(t, host.ModelList{Models: []host.Model{{Download: &host.Download{},
 		Places: []host.Place{{}}}}}, map[string]string{

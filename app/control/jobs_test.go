@@ -3,6 +3,7 @@ package control
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,12 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"headroom/app/host"
 	"headroom/app/hub"
 	"headroom/app/importer"
 	"headroom/app/jobs"
 	"headroom/app/memory"
 	"headroom/app/settings"
 	"headroom/engine"
+	"headroom/engine/problem"
 )
 
 // hubSearchText and hubRepositoryText are responses of a hub with the model o/m.
@@ -212,4 +215,31 @@ func TestHubOverHTTP(t *testing.T) {
 			t.Errorf("%s %s %s: %d", c.method, c.path, c.body, status)
 		}
 	}
+}
+
+func (h *fakeHost) Suggestions() []host.Suggestion {
+	return []host.Suggestion{{ID: "o/first", Judgement: host.Judgement{NeedBytes: 7}}}
+}
+
+// Judge refuses a model named "odd", and says what was asked.
+func (h *fakeHost) Judge(id string, config []byte, weightsBytes int64) (host.Judgement, error) {
+	h.record(fmt.Sprintf("judge %s %s %d", id, config, weightsBytes))
+	if strings.HasSuffix(id, "/odd") {
+		return host.Judgement{}, problem.New(problem.UnknownArchitecture, "No", "it is odd", "")
+	}
+	return host.Judgement{NeedBytes: weightsBytes + 1, Fits: memory.Yes}, nil
+}
+
+// TestHubContract: the keys of what the pages know of models that are not here.
+func TestHubContract(t *testing.T) {
+	contract(t, HubSuggestions{[]host.Suggestion{{}}}, map[string]string{
+		"": "suggestions",
+		"suggestions": "id note downloadBytes licence quantization parameters contextTokens " +
+			"needBytes need fits tokensPerSecond",
+	})
+	contract(t, HubSearch{[]HubModel{{}}}, map[string]string{
+		"": "models",
+		"models": "id modelType supported why mlx tags downloads likes gated licence sizeBytes " +
+			"updatedAt quantization parameters contextTokens needBytes need fits tokensPerSecond",
+	})
 }

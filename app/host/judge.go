@@ -1,8 +1,8 @@
 package host
 
 // What a model of the hub would mean for this machine, before it is downloaded. Its config.json has
-// the shapes, so what it needs comes from the same dry run as for a model on disk, and the list says
-// the same once it is downloaded.
+// the shapes, so what it needs comes from the same dry run as for a model on disk, and the list
+// says the same once it is downloaded.
 
 import (
 	"encoding/json"

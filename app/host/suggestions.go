@@ -94,7 +94,8 @@ func (h *Host) suggest(roomBytes int64, bandwidthBytes float64) []Suggestion {
 	const most = 3
 	good = good[max(0, len(good)-most):]
 	list := append(good, others[:min(len(others), most-len(good))]...)
-	slices.SortFunc(list, func(a, b Suggestion) int { return cmp.Compare(b.NeedBytes, a.NeedBytes) })
+	slices.SortFunc(list,
+		func(a, b Suggestion) int { return cmp.Compare(b.NeedBytes, a.NeedBytes) })
 	return list
 }
 

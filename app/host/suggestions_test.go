@@ -7,8 +7,9 @@ import (
 	"headroom/app/memory"
 )
 
-// TestSuggestions: the three largest that fit and are fast enough, or else smaller ones. The needs are those of the published shapes: 4.5 bits for each parameter, and one
-// conversation of the whole context.
+// TestSuggestions: the three largest that fit and are fast enough, or else smaller ones. The needs
+// are those of the published shapes: 4.5 bits for each parameter, and one conversation of the whole
+// context.
 func TestSuggestions(t *testing.T) {
 	h := newTestHost(t)
 	for _, c := range []struct {

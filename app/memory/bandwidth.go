@@ -45,8 +45,8 @@ func chipBandwidth(name string) float64 {
 // measuredBytes is several times the largest cache of a common processor.
 const measuredBytes = 192 << 20
 
-// measuredBandwidth reads a buffer with all processors, three times. The best counts: other programs
-// slow down the others.
+// measuredBandwidth reads a buffer with all processors, three times. The best counts: other
+// programs slow down the others.
 func measuredBandwidth() float64 {
 	words, release := mapWords(measuredBytes)
 	if words == nil {

@@ -12,7 +12,7 @@ const demo = fileURLToPath(new URL('../../app/demo/model/', import.meta.url));
 const commit = 'c0ffee'.padEnd(40, '0');
 const chunkBytes = 256 << 10;
 
-/** Models that a search finds: quantizations of one, one that is gated, and one of an unknown kind. */
+/** What a search finds: quantizations of one model, one that is gated, one of an unknown kind. */
 const others = [
   ...[
     ['4bit', 4, { U32: 1.02e9, BF16: 0.26e9 }, 90_000],
@@ -58,8 +58,8 @@ const entry = ({ config: { model_type }, closed, ...model }) => ({
 });
 
 /**
- * Starts listening; resolves with {url, close}. The demo model is the repository `id`, and any other
- * that is asked for by name and is not in the list.
+ * Starts listening; resolves with {url, close}. The demo model is the repository `id`, and any
+ * other that is asked for by name and is not in the list.
  */
 export async function startHub(id, pauseMs = 15) {
   const files = new Map();

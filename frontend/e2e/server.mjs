@@ -15,9 +15,9 @@ import { startFakeServer } from './fake-server.mjs';
 const startMs = 60_000;
 
 /**
- * Resolves with {name, url, isFake, kill, startedAt, finishDownload, addEmbeddingModel, chats}. kill
- * ends the server, and finishDownload completes the model Half-Here-8bit; both are null for a server
- * that runs already. addEmbeddingModel adds the model Tiny-Embedding, chats is the folder of
+ * Resolves with {name, url, isFake, kill, startedAt, finishDownload, addEmbeddingModel, chats}.
+ * kill ends the server, and finishDownload completes the model Half-Here-8bit; both are null for a
+ * server that runs already. addEmbeddingModel adds the model Tiny-Embedding, chats is the folder of
  * conversations, and startedAt the time when it was started; only a server that this test started
  * has them.
  */

@@ -1,5 +1,5 @@
-// The end-to-end steps of the welcome. The first one uses the keyboard alone. They run first, because
-// a first start happens only once.
+// The end-to-end steps of the welcome. The first one uses the keyboard alone. They run first,
+// because a first start happens only once.
 import assert from 'node:assert/strict';
 import { goTo, until } from './helpers.mjs';
 import { startHub } from './hub.mjs';
@@ -92,11 +92,12 @@ export const welcomeSteps = [
       const offers = page.getByTestId('suggestion');
       await offers.first().waitFor();
       assert.equal(await offers.count(), 3);
+      const figures = [
+        /~[\d.]+ [GM]B to download, ~[\d.]+ tok\/s, apache-2\.0/,
+        /Needs ~[\d.]+ [GM]B\s+(Fits|Tight|Does not fit)\s+Download/,
+      ];
       for (const text of await offers.allInnerTexts())
-        assert.match(
-          text,
-          /~[\d.]+ [GM]B to download, ~[\d.]+ tok\/s, apache-2\.0\s+Needs ~[\d.]+ [GM]B\s+(Fits|Tight|Does not fit)\s+Download/,
-        );
+        for (const figure of figures) assert.match(text, figure);
       await lookEverywhere(page, shot, 'welcome-1');
       await offers.last().getByRole('button').press('Enter');
       await page.keyboard.press('Shift+Tab');

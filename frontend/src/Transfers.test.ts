@@ -230,7 +230,7 @@ test('a failed action shows its error on the page', async () => {
 
 const rowText = (row: Element) => row.textContent?.replace(/\s+/g, ' ').trim();
 
-test('a search shows each model with its quantizations side by side; what cannot run is folded', async () => {
+test('a search shows quantizations side by side; what cannot run is folded', async () => {
   await open();
   await click(/^Download…$/);
   expect(all('suggestion')).toHaveLength(3);
@@ -259,7 +259,7 @@ test('a search shows each model with its quantizations side by side; what cannot
   ]);
 });
 
-test('files of a model are shown, chosen and downloaded; the button follows the download', async () => {
+test('files are shown, chosen and downloaded; the button follows the download', async () => {
   await open();
   await click(/^Download…$/);
   await fill('Search Hugging Face', 'qwen');
