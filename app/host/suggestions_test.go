@@ -25,7 +25,7 @@ func TestSuggestions(t *testing.T) {
 		room := c.room
 		var words []string
 		last := int64(1 << 62)
-		for _, s := range h.suggest(room * gib) {
+		for _, s := range h.suggest(room*gib, c.bandwidth) {
 			words = append(words, strings.TrimPrefix(s.ID, "mlx-community/")+" "+string(s.Fits))
 			if s.NeedBytes != s.Need.TotalBytes() || s.NeedBytes >= last || s.DownloadBytes == 0 ||
 				s.Licence == "" || s.TokensPerSecond <= 0 ||
