@@ -211,9 +211,15 @@ func TestDesktopFirstLaunch(t *testing.T) {
 	a := d.start("--port", strconv.Itoa(d.port))
 	w := a.waitWindow()
 	w.waitDrawn()
-	d.screenshot("first-launch")
 	a.waitStatus("ready") // the demo model is loaded without a click
-	a.put("control/settings", `{"welcomed":true}`)
+	w.waitStill()
+	d.screenshot("first-launch")
+	for range 2 { // Return leads through the welcome, which is seen then
+		w.keys("Return")
+		w.waitStill()
+	}
+	d.eventually("the welcome was closed",
+		func() bool { return strings.Contains(a.get("control/settings"), `"welcomed":true`) })
 	w.close()
 	d.eventually("the window program has ended", func() bool { return !alive(w.pid) })
 	a.signal(syscall.SIGINT)
