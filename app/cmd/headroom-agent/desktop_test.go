@@ -210,16 +210,14 @@ func TestDesktopFirstLaunch(t *testing.T) {
 	}
 	a := d.start("--port", strconv.Itoa(d.port))
 	w := a.waitWindow()
-	w.waitDrawn()
 	a.waitStatus("ready") // the demo model is loaded without a click
 	w.waitStill()
 	d.screenshot("first-launch")
-	for range 2 { // Return leads through the welcome, which is seen then
+	d.eventually("Return has led through the welcome", func() bool {
 		w.keys("Return")
 		w.waitStill()
-	}
-	d.eventually("the welcome was closed",
-		func() bool { return strings.Contains(a.get("control/settings"), `"welcomed":true`) })
+		return strings.Contains(a.get("control/settings"), `"welcomed":true`)
+	})
 	w.close()
 	d.eventually("the window program has ended", func() bool { return !alive(w.pid) })
 	a.signal(syscall.SIGINT)
