@@ -66,7 +66,7 @@ func run() error {
 		// shows the window before it hides it.
 		StartHidden: goruntime.GOOS == "darwin", BackgroundColour: frame.colour(),
 		AssetServer: &assetserver.Options{Assets: frontend.FS(), Handler: agent.Handler()},
-		Bind:        []any{dialogs, frame},
+		Bind:        []any{dialogs, frame, &Dock{}},
 		Menu:        applicationMenu(frame.send),
 		OnStartup: func(ctx context.Context) {
 			dialogs.context, frame.context = ctx, ctx

@@ -43,7 +43,7 @@ func (c *ModelsSearch) Run(ctx context.Context, t *terminal) error {
 		return err
 	}
 	words := strings.Join(c.Words, " ")
-	found, err := client.Search(ctx, words, c.Limit)
+	found, err := client.Search(ctx, hub.Query{Words: words, Limit: c.Limit})
 	if err != nil {
 		return err
 	}

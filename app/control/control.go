@@ -47,6 +47,9 @@ type Host interface {
 	// CheckModel reports why a model could not be opened with these options.
 	CheckModel(id string, m settings.Model, o engine.Options) error
 	DraftModels(id string) ([]string, error)
+	// Suggestions and Judge are about models that are not on this machine.
+	Suggestions() []host.Suggestion
+	Judge(id string, config []byte, weightsBytes int64) (host.Judgement, error)
 	// RenewModel is called after the settings of a model have changed.
 	RenewModel(id string)
 	WhatIf(host.WhatIfQuery) (host.WhatIf, error)
@@ -133,6 +136,7 @@ type API struct {
 	keys            *keys.Store
 	stored          Stored
 
+	judged    judged
 	closing   chan struct{} // closed by Close: event streams end
 	closeOnce sync.Once
 	intervals eventIntervals

@@ -493,9 +493,8 @@ func TestContract(t *testing.T) {
 			"generatedTokens tokensPerSecond startedAt",
 	})
 	contract(t, host.ModelList{Models: []host.Model{{Download: &host.Download{},
-		Places: []host.Place{{}}}}, Suggestions: []host.Suggestion{{}}}, map[string]string{
-		"":            "models contextTokens roomBytes largestParameters suggestions folders watch",
-		"suggestions": "id note downloadBytes needBytes need fits",
+		Places: []host.Place{{}}}}}, map[string]string{
+		"": "models contextTokens roomBytes largestParameters folders watch",
 		"models": "id name path architecture task parameters quantization drafts sizeBytes " +
 			"needBytes need fits loaded bundled error state contextTokens updatedAt " +
 			"download places",

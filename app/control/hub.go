@@ -6,8 +6,11 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
+	"headroom/app/host"
 	"headroom/app/hub"
+	"headroom/app/memory"
 	"headroom/app/settings"
 	"headroom/engine/problem"
 )
@@ -38,12 +41,22 @@ type HubModel struct {
 	ID              string   `json:"id"`
 	ModelType       string   `json:"modelType"` // model_type of its config.json; "": unknown
 	Supported       bool     `json:"supported"` // Headroom runs this type, or it is unknown
+	Why             string   `json:"why"`       // more on why it is not supported; may be ""
 	MLX             bool     `json:"mlx"`
 	Tags            []string `json:"tags"`
 	Downloads       int64    `json:"downloads"`
 	Likes           int64    `json:"likes"`
 	Gated           bool     `json:"gated"`
+	Licence         string   `json:"licence"`   // as the hub abbreviates it; "": unknown
+	SizeBytes       int64    `json:"sizeBytes"` // of its weights; 0: unknown
 	UpdatedAtUnixMs int64    `json:"updatedAt"` // 0: unknown
+	// What it would need here. It is unknown if the hub did not give its config.json in time.
+	host.Judgement
+}
+
+// HubSuggestions is the response of /control/hub/suggestions.
+type HubSuggestions struct {
+	Suggestions []host.Suggestion `json:"suggestions"`
 }
 
 // HubRepository is the response of /control/hub/repository.
@@ -71,6 +84,10 @@ type DownloadRequest struct {
 
 const maxResults = 50
 
+// firstAnswerTime is how long a download waits for the hub's first answer: whoever clicked is
+// looking, and is to hear soon that there is no connection.
+const firstAnswerTime = 20 * time.Second
+
 func (a *API) hubRoutes() []Route {
 	return []Route{
 		route("GET /control/hub",
@@ -82,7 +99,13 @@ func (a *API) hubRoutes() []Route {
 		route("GET /control/hub/search", "Searches the hub for models.", "",
 			func(r *http.Request, _ nothing) (HubSearch, error) { return a.searchHub(r) }).
 			withQueries(Query{"words", "Words that the name must contain."},
+				Query{"owner", "Whose models are searched. Default: everybody's."},
 				Query{"limit", "The maximum number of results, 1 to 50."}),
+		route("GET /control/hub/suggestions",
+			"Returns three models to begin with: the largest that fit.", "",
+			func(*http.Request, nothing) (HubSuggestions, error) {
+				return HubSuggestions{a.host.Suggestions()}, nil
+			}),
 		route("GET /control/hub/repository", "Lists the files of a repository on the hub.", "",
 			func(r *http.Request, _ nothing) (HubRepository, error) { return a.hubRepository(r) }).
 			withQueries(Query{"id", "The ID of the repository: org/name."},
@@ -147,7 +170,8 @@ func (a *API) searchHub(r *http.Request) (HubSearch, error) {
 	if err != nil {
 		return HubSearch{}, err
 	}
-	found, err := c.Search(r.Context(), r.URL.Query().Get("words"), limit)
+	found, err := c.Search(r.Context(), hub.Query{Words: r.URL.Query().Get("words"),
+		Owner: r.URL.Query().Get("owner"), Limit: limit})
 	if err != nil {
 		return HubSearch{}, err
 	}
@@ -155,12 +179,14 @@ func (a *API) searchHub(r *http.Request) (HubSearch, error) {
 	for _, f := range found {
 		m := HubModel{ID: f.ID, ModelType: f.ModelType, Supported: c.Runs(f.ModelType),
 			MLX: slices.Contains(f.Tags, "mlx"), Tags: slices.Concat([]string{}, f.Tags),
-			Downloads: f.Downloads, Likes: f.Likes, Gated: f.Gated}
+			Downloads: f.Downloads, Likes: f.Likes, Gated: f.Gated, Licence: f.Licence,
+			SizeBytes: f.SizeBytes, Judgement: host.Judgement{Fits: memory.No}}
 		if !f.UpdatedAt.IsZero() {
 			m.UpdatedAtUnixMs = f.UpdatedAt.UnixMilli()
 		}
 		s.Models = append(s.Models, m)
 	}
+	a.judge(r.Context(), c, s.Models)
 	return s, nil
 }
 
@@ -193,6 +219,6 @@ func (a *API) download(q DownloadRequest) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
-	return jobView(a.transfers.Jobs.Start(
-		c.Job(hub.Request{ID: q.ID, Revision: q.Revision, Files: q.Files}))), nil
+	request := hub.Request{ID: q.ID, Revision: q.Revision, Files: q.Files}
+	return jobView(a.transfers.Jobs.Start(c.JobWithin(request, firstAnswerTime))), nil
 }

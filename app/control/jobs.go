@@ -133,6 +133,7 @@ type ImportItem struct {
 	WrittenBytes int64  `json:"writtenBytes"` // 0: nothing is copied
 	Clones       bool   `json:"clones"`       // the copy shares the original's blocks on disk
 	Error        *Error `json:"error"`        // why it cannot be imported; null: it can
+	Listed       string `json:"listed"`       // the model's ID if it is in the list; "": it is not
 	Job          string `json:"job"`          // ID of its job; "" in a plan
 }
 
@@ -174,7 +175,8 @@ func (a *API) imports(q ImportRequest, start bool) (ImportPlan, error) {
 		WrittenBytes: plan.WrittenBytes, FreeBytes: plan.FreeBytes}
 	for _, item := range plan.Items {
 		one := ImportItem{Name: item.Name, Source: item.Source, Path: item.Target,
-			Bytes: item.Bytes, WrittenBytes: item.WrittenBytes, Clones: item.Clones}
+			Bytes: item.Bytes, WrittenBytes: item.WrittenBytes, Clones: item.Clones,
+			Listed: item.Listed}
 		if item.Refused != nil {
 			one.Error = newError(item.Refused)
 		} else if start {

@@ -3,24 +3,30 @@ package control
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"headroom/app/host"
 	"headroom/app/hub"
 	"headroom/app/importer"
 	"headroom/app/jobs"
+	"headroom/app/memory"
 	"headroom/app/settings"
 	"headroom/engine"
+	"headroom/engine/problem"
 )
 
 // hubSearchText and hubRepositoryText are responses of a hub with the model o/m.
 const (
 	hubSearchText = `[{"id":"o/m","tags":["mlx"],"downloads":5,"config":{"model_type":"strange"}},` +
-		`{"id":"o/n","lastModified":"2026-01-02T03:04:05Z"}]`
+		`{"id":"o/n","lastModified":"2026-01-02T03:04:05Z","tags":["license:mit"],` +
+		`"safetensors":{"parameters":{"BF16":4}}},{"id":"o/odd"},{"id":"o/gated","gated":"auto"}]`
 	hubRepositoryText = `{"sha":"0123456789abcdef0123456789abcdef01234567","siblings":[` +
 		`{"rfilename":"config.json","size":2},` +
 		`{"rfilename":"model.safetensors","size":9},{"rfilename":"x.bin"}]}`
@@ -39,6 +45,9 @@ func newTransfers(t *testing.T, file *settings.File) *Transfers {
 		switch {
 		case r.URL.Path == "/api/models":
 			_, _ = w.Write([]byte(hubSearchText))
+		case r.URL.Path == "/o/n/resolve/main/config.json",
+			r.URL.Path == "/o/odd/resolve/main/config.json":
+			_, _ = w.Write([]byte(`{"n":1}`))
 		case strings.HasPrefix(r.URL.Path, "/api/models/o/m/"):
 			_, _ = w.Write([]byte(hubRepositoryText))
 		default:
@@ -149,10 +158,28 @@ func TestHubOverHTTP(t *testing.T) {
 	if s.Endpoint != s.ConfiguredEndpoint || s.Token != hub.NoToken || s.Folder == "" {
 		t.Errorf("settings %+v", s)
 	}
-	_, found := ask[HubSearch](t, "GET", w.url+"/control/hub/search?words=m&limit=2", "")
-	if len(found.Models) != 2 || !found.Models[0].MLX || found.Models[0].Supported ||
+	_, found := ask[HubSearch](t, "GET", w.url+"/control/hub/search?words=m&limit=4", "")
+	if len(found.Models) != 4 || !found.Models[0].MLX || found.Models[0].Supported ||
 		!found.Models[1].Supported || found.Models[1].UpdatedAtUnixMs != 1767323045000 {
 		t.Errorf("found %+v", found)
+	}
+	// Each config.json is fetched once; what is gated stays unknown.
+	_, again := ask[HubSearch](t, "GET", w.url+"/control/hub/search?words=m&limit=4", "")
+	for _, list := range []HubSearch{found, again} {
+		n, odd, gated := list.Models[1], list.Models[2], list.Models[3]
+		if n.Licence != "mit" || n.SizeBytes != 8 || n.NeedBytes != 9 || n.Fits != memory.Yes ||
+			odd.Supported || odd.Why != "it is odd" ||
+			!gated.Supported || gated.NeedBytes != 0 || gated.Fits != memory.No || !gated.Gated {
+			t.Errorf("judged %+v", list)
+		}
+	}
+	if configs := len(w.api.judged.configs); configs != 2 ||
+		!slices.Contains(w.host.models, `judge o/n {"n":1} 8`) {
+		t.Errorf("%d configs, calls %q", configs, w.host.models)
+	}
+	_, first := ask[HubSuggestions](t, "GET", w.url+"/control/hub/suggestions", "")
+	if len(first.Suggestions) != 1 || first.Suggestions[0].ID != "o/first" {
+		t.Errorf("suggestions %+v", first)
 	}
 	_, r := ask[HubRepository](t, "GET", w.url+"/control/hub/repository?id=o/m", "")
 	if len(r.Files) != 3 || !r.Files[1].Needed || r.Files[1].Bytes != 9 || r.Files[2].Needed ||
@@ -188,4 +215,31 @@ func TestHubOverHTTP(t *testing.T) {
 			t.Errorf("%s %s %s: %d", c.method, c.path, c.body, status)
 		}
 	}
+}
+
+func (h *fakeHost) Suggestions() []host.Suggestion {
+	return []host.Suggestion{{ID: "o/first", Judgement: host.Judgement{NeedBytes: 7}}}
+}
+
+// Judge refuses a model named "odd", and says what was asked.
+func (h *fakeHost) Judge(id string, config []byte, weightsBytes int64) (host.Judgement, error) {
+	h.record(fmt.Sprintf("judge %s %s %d", id, config, weightsBytes))
+	if strings.HasSuffix(id, "/odd") {
+		return host.Judgement{}, problem.New(problem.UnknownArchitecture, "No", "it is odd", "")
+	}
+	return host.Judgement{NeedBytes: weightsBytes + 1, Fits: memory.Yes}, nil
+}
+
+// TestHubContract: the keys of what the pages know of models that are not here.
+func TestHubContract(t *testing.T) {
+	contract(t, HubSuggestions{[]host.Suggestion{{}}}, map[string]string{
+		"": "suggestions",
+		"suggestions": "id note downloadBytes licence quantization parameters contextTokens " +
+			"needBytes need fits tokensPerSecond",
+	})
+	contract(t, HubSearch{[]HubModel{{}}}, map[string]string{
+		"": "models",
+		"models": "id modelType supported why mlx tags downloads likes gated licence sizeBytes " +
+			"updatedAt quantization parameters contextTokens needBytes need fits tokensPerSecond",
+	})
 }

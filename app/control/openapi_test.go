@@ -81,6 +81,7 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 			`{"paths":["/gone"],"mode":"copy"}`},
 		{withSettings, "GET", "/control/hub", "/control/hub", ""},
 		{withSettings, "GET", "/control/hub/search", "/control/hub/search", ""},
+		{withSettings, "GET", "/control/hub/suggestions", "/control/hub/suggestions", ""},
 		{withSettings, "GET", "/control/hub/repository?id=o/m", "/control/hub/repository", ""},
 		{withSettings, "PUT", "/control/hub", "/control/hub", `{"endpoint":"ftp://x"}`}, // an error
 		{withSettings, "POST", "/control/downloads", "/control/downloads", `{"id":"../x"}`},

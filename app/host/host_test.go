@@ -388,9 +388,9 @@ func TestFailure(t *testing.T) {
 		t.Errorf("Wait: %v", err)
 	}
 	s := h.expect(Failed, "a")
-	if want := (Error{problem.DoesNotFit, "The model does not fit",
-		"it needs 20.0 GB, 3.1 GB is free", "Close other apps."}); s.Engine.Error == nil ||
-		*s.Engine.Error != want {
+	want := Error{Code: problem.DoesNotFit, Message: "The model does not fit",
+		Why: "it needs 20.0 GB, 3.1 GB is free", Fix: "Close other apps."}
+	if s.Engine.Error == nil || *s.Engine.Error != want {
 		t.Errorf("error %+v, want %+v", s.Engine.Error, want)
 	}
 	if _, err := h.Acquire(""); problem.From(err).Code != problem.NotRunning ||

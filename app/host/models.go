@@ -23,11 +23,9 @@ type ModelList struct {
 	// loaded ones that are not pinned are unloaded.
 	RoomBytes int64 `json:"roomBytes"`
 	// LargestParameters estimates how many parameters a model at 4 bits may have that fits.
-	LargestParameters int64 `json:"largestParameters"`
-	// Suggestions are models to begin with; empty if there is a model besides the bundled one.
-	Suggestions []Suggestion `json:"suggestions"`
-	Folders     []string     `json:"folders"` // the folders that are scanned
-	Watch       ModelsWatch  `json:"watch"`
+	LargestParameters int64       `json:"largestParameters"`
+	Folders           []string    `json:"folders"` // the folders that are scanned
+	Watch             ModelsWatch `json:"watch"`
 }
 
 // ModelsWatch says how the list follows the disk.
@@ -70,7 +68,7 @@ func (h *Host) Models(contextTokens int) ModelList {
 	_, _, room := h.readMemory()
 	l := ModelList{Models: modelViews(models, h.runningTargets(), room, contextTokens),
 		ContextTokens: contextTokens, RoomBytes: room, Folders: h.options.Library.Roots(),
-		LargestParameters: largestParameters(room), Suggestions: h.suggest(models, room)}
+		LargestParameters: largestParameters(room)}
 	if w := h.models.watcher; w != nil {
 		s := w.Status()
 		l.Watch = ModelsWatch{On: !s.Paused, Paused: s.Paused, WatchedFolders: s.WatchedFolders,

@@ -114,6 +114,8 @@ type Error struct {
 	Message string       `json:"message"`
 	Why     string       `json:"why"`
 	Fix     string       `json:"fix"`
+	// Detail is what the system said, if that is not in Why: for a person who reports a fault.
+	Detail string `json:"detail,omitempty"`
 }
 
 // NewError returns the JSON form of err, nil for nil.
@@ -122,7 +124,11 @@ func NewError(err error) *Error {
 		return nil
 	}
 	p := problem.From(err)
-	return &Error{Code: p.Code, Message: p.Message, Why: p.Why, Fix: p.Fix}
+	e := &Error{Code: p.Code, Message: p.Message, Why: p.Why, Fix: p.Fix}
+	if p.Code == problem.Upstream && p.Err != nil && p.Err.Error() != p.Why {
+		e.Detail = p.Err.Error()
+	}
+	return e
 }
 
 // Endpoint has the addresses of the server. Both are "" until it listens.

@@ -7,6 +7,7 @@ package host
 // queried.
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"slices"
@@ -19,12 +20,11 @@ import (
 
 // Suggestion is a model that could be downloaded.
 type Suggestion struct {
-	ID            string     `json:"id"`
-	Note          string     `json:"note"`          // the key of the text that says what it is good for
-	DownloadBytes int64      `json:"downloadBytes"` // the approximate size of its files
-	NeedBytes     int64      `json:"needBytes"`     // the sum of Need
-	Need          NeedParts  `json:"need"`
-	Fits          memory.Fit `json:"fits"` // into RoomBytes
+	ID            string `json:"id"`
+	Note          string `json:"note"`          // the key of the text that says what it is good for
+	DownloadBytes int64  `json:"downloadBytes"` // the approximate size of its files
+	Licence       string `json:"licence"`       // as the hub abbreviates it
+	Judgement
 }
 
 //go:embed suggestions.json
@@ -35,6 +35,7 @@ type suggestion struct {
 	ID            string          `json:"id"`
 	Note          string          `json:"note"`
 	DownloadBytes int64           `json:"downloadBytes"`
+	Licence       string          `json:"licence"`
 	Config        json.RawMessage `json:"config"`
 
 	description engine.Description
@@ -67,29 +68,34 @@ func (s *suggestions) described(h *Host) []suggestion {
 	return s.all
 }
 
-// suggest returns three models to begin with, if no model but the bundled one can be used: the
-// three largest that fit, the largest first. If fewer fit, they are the three smallest.
-func (h *Host) suggest(models []library.Model, roomBytes int64) []Suggestion {
-	list := []Suggestion{}
-	if slices.ContainsFunc(models,
-		func(m library.Model) bool { return m.Err == nil && !m.Bundled }) {
-		return list
-	}
-	fitting := 0
+// leastTokensPerSecond is about as fast as people read.
+const leastTokensPerSecond = 5
+
+// Suggestions returns three models to begin with, the largest first: the three largest that fit and
+// answer as fast as people read. If there are fewer, the smallest others follow.
+func (h *Host) Suggestions() []Suggestion {
+	_, _, room := h.readMemory()
+	return h.suggest(room, memory.BandwidthBytes())
+}
+
+func (h *Host) suggest(roomBytes int64, bandwidthBytes float64) []Suggestion {
+	good, others := []Suggestion{}, []Suggestion{} // the smallest first
 	for _, one := range h.suggestions.described(h) {
-		need := needOf(one.description, nil, roomBytes, 0)
 		s := Suggestion{ID: one.ID, Note: one.Note, DownloadBytes: one.DownloadBytes,
-			NeedBytes: need.TotalBytes(), Need: need}
-		if s.Fits = memory.Fits(s.NeedBytes, roomBytes); s.Fits != memory.No {
-			fitting++
+			Licence:   one.Licence,
+			Judgement: judge(one.Config, one.description, roomBytes, bandwidthBytes)}
+		slow := s.TokensPerSecond > 0 && s.TokensPerSecond < leastTokensPerSecond
+		if s.Fits == memory.No || slow {
+			others = append(others, s)
+		} else {
+			good = append(good, s)
 		}
-		list = append(list, s)
 	}
 	const most = 3
-	if end := max(fitting, most); end <= len(list) {
-		list = list[end-most : end]
-	}
-	slices.Reverse(list)
+	good = good[max(0, len(good)-most):]
+	list := append(good, others[:min(len(others), most-len(good))]...)
+	slices.SortFunc(list,
+		func(a, b Suggestion) int { return cmp.Compare(b.NeedBytes, a.NeedBytes) })
 	return list
 }
 

@@ -28,6 +28,15 @@ type Found struct {
 	Likes     int64
 	UpdatedAt time.Time // zero: not known
 	Gated     bool      // its terms must be accepted on the hub's page
+	Licence   string    // as the hub abbreviates it, such as apache-2.0; "": not known
+	SizeBytes int64     // of its weights; 0: not known
+}
+
+// Query is a search. Limit is required.
+type Query struct {
+	Words string // that the names contain
+	Owner string // whose repositories are searched; "": everybody's
+	Limit int
 }
 
 // Repository is a repository at a commit.
@@ -55,12 +64,16 @@ const (
 	maxFileBytes   = 1 << 50
 )
 
-// Search finds models whose names contain the words, the most downloaded first. It finds only
-// repositories with .safetensors files. The error is a Problem, or ctx's.
-func (c *Client) Search(ctx context.Context, words string, limit int) ([]Found, error) {
-	limit = min(max(limit, 1), maxResults)
-	q := url.Values{"search": {words}, "limit": {strconv.Itoa(limit)}, "filter": {"safetensors"},
-		"sort": {"downloads"}, "direction": {"-1"}, "full": {"true"}, "config": {"true"}}
+// Search finds models, the most downloaded first. It finds only repositories with .safetensors
+// files. The error is a Problem, or ctx's.
+func (c *Client) Search(ctx context.Context, query Query) ([]Found, error) {
+	limit := min(max(query.Limit, 1), maxResults)
+	q := url.Values{"search": {query.Words}, "limit": {strconv.Itoa(limit)},
+		"filter": {"safetensors"}, "sort": {"downloads"}, "direction": {"-1"},
+		"expand": {"config", "downloads", "gated", "lastModified", "likes", "safetensors", "tags"}}
+	if query.Owner != "" {
+		q.Set("author", query.Owner)
+	}
 	text, err := c.json(ctx, fewFailures, "api/models?"+q.Encode())
 	if err != nil {
 		return nil, err
@@ -70,6 +83,22 @@ func (c *Client) Search(ctx context.Context, words string, limit int) ([]Found, 
 		return nil, c.invalid(err)
 	}
 	return found[:min(len(found), limit)], nil
+}
+
+// Config returns the config.json of a repository's main branch. It tries once. The error is a
+// Problem, or ctx's.
+func (c *Client) Config(ctx context.Context, id string) ([]byte, error) {
+	if err := CheckID(id); err != nil {
+		return nil, err
+	}
+	text, err := c.json(ctx, 1, id+"/resolve/main/config.json")
+	if err != nil {
+		return nil, about(err, id)
+	}
+	if !json.Valid(text) {
+		return nil, c.invalid(fmt.Errorf("the config.json of %s is not JSON", id))
+	}
+	return text, nil
 }
 
 // Repository returns the files of a repository. revision is a branch, a tag or a commit; "" means
@@ -194,6 +223,9 @@ func parseSearch(text []byte) ([]Found, error) {
 		LastModified time.Time   `json:"lastModified"`
 		Gated        gated       `json:"gated"`
 		Config       modelConfig `json:"config"`
+		Safetensors  struct {
+			Parameters map[string]float64 `json:"parameters"`
+		} `json:"safetensors"`
 	}
 	if err := json.Unmarshal(text, &list); err != nil {
 		return nil, err
@@ -203,10 +235,39 @@ func parseSearch(text []byte) ([]Found, error) {
 		if CheckID(r.ID) == nil {
 			found = append(found, Found{ID: r.ID, ModelType: r.Config.ModelType, Tags: r.Tags,
 				Downloads: int64(r.Downloads), Likes: int64(r.Likes),
-				UpdatedAt: r.LastModified, Gated: bool(r.Gated)})
+				UpdatedAt: r.LastModified, Gated: bool(r.Gated), Licence: licenceOf(r.Tags),
+				SizeBytes: weightsBytes(r.Safetensors.Parameters)})
 		}
 	}
 	return found, nil
+}
+
+// licenceOf returns the licence that the tags name; "": none.
+func licenceOf(tags []string) string {
+	for _, t := range tags {
+		if licence, ok := strings.CutPrefix(t, "license:"); ok {
+			return licence
+		}
+	}
+	return ""
+}
+
+// typeBits are the bits of a value of each type in .safetensors files.
+var typeBits = map[string]float64{"F64": 64, "I64": 64, "U64": 64, "F32": 32, "I32": 32, "U32": 32,
+	"F16": 16, "BF16": 16, "I16": 16, "U16": 16, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "I8": 8,
+	"U8": 8, "BOOL": 8, "F4": 4}
+
+// weightsBytes returns the size of weights with so many values of each type; 0: not known.
+func weightsBytes(values map[string]float64) int64 {
+	total := 0.0
+	for name, n := range values {
+		bits, ok := typeBits[name]
+		if !ok || n < 0 || n > maxFileBytes {
+			return 0
+		}
+		total += n * bits / 8
+	}
+	return int64(total)
 }
 
 func parseRepository(text []byte) (Repository, error) {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,27 +24,99 @@ func TestSearch(t *testing.T) {
 	var query string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query = r.URL.RawQuery
-		_, _ = w.Write([]byte(`[{"id":"org/a","downloads":12,"likes":3,"tags":["mlx","x"],"gated":"auto","lastModified":"2026-01-02T03:04:05.000Z","config":{"model_type":"qwen3"}},
-			{"id":"../../etc/passwd"},{"id":"org/b","gated":false,"config":null}]`))
+		_, _ = w.Write([]byte(`[{"id":"org/a","downloads":12,"likes":3,"tags":["mlx","x","license:apache-2.0"],"safetensors":{"parameters":{"U32":1000,"BF16":10}},"gated":"auto","lastModified":"2026-01-02T03:04:05.000Z","config":{"model_type":"qwen3"}},
+			{"id":"../../etc/passwd"},{"id":"org/b","gated":false,"config":null,"safetensors":{"parameters":{"Q9":3}}}]`))
 	}))
 	defer server.Close()
 	c, err := New(Options{Cache: t.TempDir(), Endpoint: server.URL + "/mirror/"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := c.Search(context.Background(), "qwen & co", 7)
+	found, err := c.Search(context.Background(), Query{Words: "qwen & co", Owner: "o", Limit: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(found) != 2 || found[0].ID != "org/a" || found[0].Downloads != 12 || !found[0].Gated ||
 		found[0].ModelType != "qwen3" || found[0].UpdatedAt.Year() != 2026 ||
-		!slices.Equal(found[0].Tags, []string{"mlx", "x"}) || found[1].ID != "org/b" ||
-		found[1].Gated {
+		!slices.Equal(found[0].Tags[:2], []string{"mlx", "x"}) || found[1].ID != "org/b" ||
+		found[1].Gated || found[0].Licence != "apache-2.0" || found[0].SizeBytes != 4020 ||
+		found[1].Licence != "" || found[1].SizeBytes != 0 {
 		t.Errorf("found %+v", found)
 	}
-	for _, want := range []string{"search=qwen+%26+co", "limit=7", "filter=safetensors"} {
+	for _, want := range []string{"search=qwen+%26+co", "limit=7", "filter=safetensors", "author=o",
+		"expand=safetensors", "expand=config"} {
 		if !strings.Contains(query, want) {
 			t.Errorf("the query is %s, want %s in it", query, want)
+		}
+	}
+}
+
+// TestConfig fetches the config.json of a repository, once.
+func TestConfig(t *testing.T) {
+	requests := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests++
+		switch r.URL.Path {
+		case "/o/m/resolve/main/config.json":
+			_, _ = w.Write([]byte(`{"a": 1}`))
+		case "/o/cut/resolve/main/config.json":
+			_, _ = w.Write([]byte(`{"a": `))
+		default:
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}))
+	defer server.Close()
+	c, err := New(Options{Cache: t.TempDir(), Endpoint: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := c.Config(t.Context(), "o/m")
+	if err != nil || string(text) != `{"a": 1}` {
+		t.Errorf("%s, %v", text, err)
+	}
+	for _, id := range []string{"o/cut", "o/gone", "../x"} {
+		if text, err := c.Config(t.Context(), id); err == nil {
+			t.Errorf("%s: %s", id, text)
+		}
+	}
+	if requests != 3 {
+		t.Errorf("%d requests", requests)
+	}
+}
+
+// TestUnreachable: a person without a connection reads words that help, and not those of the
+// system, which are in the details.
+func TestUnreachable(t *testing.T) {
+	lookup := &url.Error{Op: "Get", URL: "https://x/?signature=secret",
+		Err: &net.OpError{Op: "dial", Net: "tcp",
+			Err: &net.DNSError{Err: "no such host", Name: "x", IsNotFound: true}}}
+	refused := &net.OpError{Op: "dial", Net: "tcp",
+		Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	for _, c := range []struct {
+		err      error
+		endpoint string
+		download bool
+		want     string
+	}{
+		{lookup, "", false, "Hugging Face cannot be reached: this computer seems to be offline. " +
+			"Check your internet connection, then try again."},
+		{lookup, "", true, "Hugging Face cannot be reached: this computer seems to be offline. " +
+			"Check your internet connection, then resume: what was downloaded is kept."},
+		{refused, "http://127.0.0.1:9", false, "127.0.0.1:9 cannot be reached: nothing answers " +
+			"at its address. Check your internet connection, then try again."},
+		{os.ErrDeadlineExceeded, "", false, "Hugging Face cannot be reached: it did not answer " +
+			"in time. Check your internet connection, then try again."},
+	} {
+		client, err := New(Options{Cache: t.TempDir(), Endpoint: c.endpoint})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := problem.From(client.unreachable(c.err, c.download))
+		if p.Error() != c.want {
+			t.Errorf("%v: %s, want %s", c.err, p, c.want)
+		}
+		if strings.Contains(p.Err.Error(), "secret") || p.Err.Error() == p.Why {
+			t.Errorf("the details are %v", p.Err)
 		}
 	}
 }

@@ -132,10 +132,11 @@ func (c *Client) refused(r *http.Response) error {
 		"Check the hub's address: "+c.Endpoint())
 }
 
-// about adds the subject of a Problem to its message. It returns other errors unchanged.
+// about adds the subject of a Problem to its message. It returns other errors unchanged, and those
+// about the hub itself.
 func about(err error, subject string) error {
 	var p *problem.Problem
-	if errors.As(err, &p) {
+	if errors.As(err, &p) && !strings.HasSuffix(p.Message, cannotBeReached) {
 		named := *p
 		named.Message += " (" + subject + ")"
 		return &named

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/url"
+	"syscall"
 	"time"
 
 	"headroom/engine/problem"
@@ -49,9 +51,7 @@ func (c *Client) retry(ctx context.Context, maxTries int,
 			return problem.Wrap(problem.Upstream, p.err, "The hub is busy",
 				fmt.Sprintf("Resume the download after %s.", p.after.Round(time.Minute)))
 		case failures >= maxTries:
-			return problem.Wrap(problem.Upstream, p.err, "The hub cannot be reached",
-				"Check the connection to "+c.Endpoint()+
-					", then resume: what was downloaded is kept.")
+			return c.unreachable(p.err, maxTries == maxFailures)
 		}
 		wait := min(firstWait<<(failures-1), longestWait)
 		// Jitter, so that many clients do not retry at the same time.
@@ -64,6 +64,40 @@ func (c *Client) retry(ctx context.Context, maxTries int,
 			return err
 		}
 	}
+}
+
+const cannotBeReached = " cannot be reached"
+
+// unreachable returns the Problem of a hub that does not answer. A download says that it can be
+// resumed. What the system said is in Err.
+func (c *Client) unreachable(err error, download bool) error {
+	name := c.endpoint.Host
+	if c.Endpoint() == DefaultEndpoint {
+		name = "Hugging Face"
+	}
+	fix := "Check your internet connection, then try again."
+	if download {
+		fix = "Check your internet connection, then resume: what was downloaded is kept."
+	}
+	p := problem.New(problem.Upstream, name+cannotBeReached, reason(err), fix)
+	p.Err = withoutAddress(err)
+	return p
+}
+
+// reason says why a connection failed, for a person who does not know the system's words.
+func reason(err error) string {
+	var lookup *net.DNSError
+	var slow net.Error
+	switch {
+	case errors.As(err, &lookup), errors.Is(err, syscall.ENETUNREACH),
+		errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN):
+		return "this computer seems to be offline"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing answers at its address"
+	case errors.As(err, &slow) && slow.Timeout():
+		return "it did not answer in time"
+	}
+	return withoutAddress(err).Error()
 }
 
 // withoutAddress removes the address of the request from an error of package http: it may have the

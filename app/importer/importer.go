@@ -90,6 +90,8 @@ type Item struct {
 	// than WrittenBytes.
 	Clones  bool
 	Refused error // why it cannot be imported: a *problem.Problem; nil: it can
+	// Listed is the ID of the model in the list, if Refused says that it is there; "": it is not.
+	Listed string
 
 	link  string // the link by which Source was found; "": none
 	files []source

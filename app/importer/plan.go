@@ -70,6 +70,7 @@ func existingAbove(dir string) string {
 // earlier items.
 func (i *Importer) complete(item *Item, existing string, targets map[string]string) error {
 	if known := i.known(item.Source); known != "" {
+		item.Listed = known
 		return refusal("This model is already in the list",
 			"Headroom finds "+known+" in "+item.Source,
 			"Start it. There is nothing to import.")

@@ -110,6 +110,9 @@ const anyProgram = "PROGRAM"
 // so that System Settings shows Headroom's name and icon in the list of login items.
 const label = "app.headroom.agent"
 
+// quietly is the argument with which the program opens no window.
+const quietly = "--no-open"
+
 func launchAgent(program string) string {
 	var path strings.Builder
 	_ = xml.EscapeText(&path, []byte(program)) // writing to a Builder never fails
@@ -122,6 +125,7 @@ func launchAgent(program string) string {
 	<key>ProgramArguments</key>
 	<array>
 		<string>` + path.String() + `</string>
+		<string>` + quietly + `</string>
 	</array>
 	<key>RunAtLoad</key>
 	<true/>
@@ -142,5 +146,5 @@ func desktopEntry(program string) string {
 	value := strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\t", `\t`, "\r",
 		`\r`).Replace(`"` + word + `"`)
 	return "[Desktop Entry]\nType=Application\nName=Headroom\nComment=Runs language models on " +
-		"this machine\nExec=" + value + "\nTerminal=false\n"
+		"this machine\nExec=" + value + " " + quietly + "\nTerminal=false\n"
 }

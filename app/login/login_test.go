@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,13 +112,13 @@ func TestTexts(t *testing.T) {
 	}
 	const odd = `/Apps/A & B <1>/he"ad`
 	if err := xml.Unmarshal([]byte(launchAgent(odd)), &plist); err != nil ||
-		len(plist.Program) != 1 || plist.Program[0] != odd {
+		!slices.Equal(plist.Program, []string{odd, "--no-open"}) {
 		t.Errorf("%q, %v", plist.Program, err)
 	}
 	for program, want := range map[string]string{
-		"/usr/bin/headroom-agent": `Exec="/usr/bin/headroom-agent"`,
-		"/a b/100%/x":             `Exec="/a b/100%%/x"`,
-		`/a$b/"c"/d\e`:            `Exec="/a\\$b/\\"c\\"/d\\\\e"`,
+		"/usr/bin/headroom-agent": `Exec="/usr/bin/headroom-agent" --no-open`,
+		"/a b/100%/x":             `Exec="/a b/100%%/x" --no-open`,
+		`/a$b/"c"/d\e`:            `Exec="/a\\$b/\\"c\\"/d\\\\e" --no-open`,
 	} {
 		if text := desktopEntry(program); !strings.Contains(text, want+"\n") {
 			t.Errorf("%q: %s; want %s", program, text, want)

@@ -17,3 +17,9 @@ func wiredLimitBytes() int64 {
 func processFileBytes(int) int64 { return 0 }
 
 func containerLimit() (limit, used int64, ok bool) { return 0, 0, false }
+
+// chipName returns what the processor calls itself: "Apple M1 Pro"; "": not known.
+func chipName() string {
+	name, _ := unix.Sysctl("machdep.cpu.brand_string")
+	return name
+}

@@ -13,6 +13,9 @@ import (
 
 func wiredLimitBytes() int64 { return 0 }
 
+// chipName returns "": only the names of Apple's chips tell how fast their memory is.
+func chipName() string { return "" }
+
 // processFileBytes returns the resident memory of mapped files, from the third field of
 // /proc/PID/statm (see proc(5)).
 func processFileBytes(pid int) int64 {

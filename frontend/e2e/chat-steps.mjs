@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ended } from './helpers.mjs';
-import { look } from './transfers.mjs';
+import { lookEverywhere, windows } from './looks.mjs';
 
 const list = (page) => page.getByRole('list', { name: 'Conversations' });
 const titled = (page, title) => list(page).getByRole('button', { name: title });
@@ -24,7 +24,7 @@ export const chatSteps = [
       await page.keyboard.press('Control+2');
       await page.getByRole('button', { name: 'New private chat' }).click();
       await page.getByRole('heading', { name: 'Private chat' }).waitFor();
-      await look(page, shot, 'chat-private');
+      await lookEverywhere(page, shot, 'chat-private', windows);
       await page.getByRole('textbox', { name: 'Message' }).fill('What is 41 - 12?');
       await page.keyboard.press('Control+Enter');
       await ended(page);
@@ -116,7 +116,7 @@ export const chatSteps = [
       await search.fill('AND 32');
       const found = list(page).getByRole('listitem');
       await list(page).getByText('And 32 - 12?').waitFor();
-      await look(page, shot, 'chat-search');
+      await lookEverywhere(page, shot, 'chat-search', windows);
       assert.equal(await found.count(), 1);
       await search.fill('nobody said this');
       await list(page).getByText('No chats match.').waitFor();
@@ -129,7 +129,7 @@ export const chatSteps = [
       await page.getByTestId('question').getByText('And 32 - 12?').waitFor();
       await page.getByRole('button', { name: 'Delete: Subtractions' }).click();
       await titled(page, /^Subtractions/).waitFor({ state: 'detached' });
-      await look(page, shot, 'chat-deleted');
+      await lookEverywhere(page, shot, 'chat-deleted', windows);
       await page.getByRole('button', { name: 'Undo' }).click();
       await page.getByTestId('question').getByText('And 32 - 12?').waitFor();
       await page.reload();
@@ -156,7 +156,7 @@ export const chatSteps = [
       await titled(page, /^A broken one/).click();
       await page.getByText('This can be read.').waitFor();
       await page.getByText(/file is damaged/).waitFor();
-      await look(page, shot, 'chat-damaged');
+      await lookEverywhere(page, shot, 'chat-damaged', windows);
       await page.getByRole('button', { name: 'Delete: A broken one' }).click();
       // The page removes the line before the server has answered.
       const answered = page.waitForResponse(

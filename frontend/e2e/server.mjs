@@ -15,10 +15,11 @@ import { startFakeServer } from './fake-server.mjs';
 const startMs = 60_000;
 
 /**
- * Resolves with {name, url, isFake, kill, finishDownload, addEmbeddingModel, chats}. kill ends the
- * server, and finishDownload completes the model Half-Here-8bit; both are null for a server that
- * runs already. addEmbeddingModel adds the model Tiny-Embedding, and chats is the folder of
- * conversations; only a server that this test started has them.
+ * Resolves with {name, url, isFake, kill, startedAt, finishDownload, addEmbeddingModel, chats}.
+ * kill ends the server, and finishDownload completes the model Half-Here-8bit; both are null for a
+ * server that runs already. addEmbeddingModel adds the model Tiny-Embedding, chats is the folder of
+ * conversations, and startedAt the time when it was started; only a server that this test started
+ * has them.
  */
 export async function openServer() {
   const { HEADROOM_URL, HEADROOM_BIN } = process.env;
@@ -96,6 +97,7 @@ export async function startBinary(path, plant = plantModels) {
     XDG_DATA_HOME: join(home, 'data'),
   };
   const finishDownload = await plant(home);
+  const startedAt = performance.now();
   const child = spawn(path, ['serve', '--host', '127.0.0.1', '--port', '0'], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -139,6 +141,7 @@ export async function startBinary(path, plant = plantModels) {
     url: await withToken(url, home),
     isFake: false,
     kill,
+    startedAt,
     finishDownload,
     addEmbeddingModel: () => plantEmbedding(home),
     chats:

@@ -40,7 +40,8 @@ export async function writeModel(folder, shape, tokenizerFrom, { missing = false
   await file.close();
 }
 
-function config({ layers, hidden, inner, heads, tied }) {
+/** The config.json of one of these models. */
+export function config({ layers, hidden, inner, heads, tied }) {
   return {
     architectures: ['Qwen3ForCausalLM'],
     model_type: 'qwen3',

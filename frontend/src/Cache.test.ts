@@ -442,13 +442,13 @@ test('in a browser the new folder is typed; a move can be stopped, then discarde
   expect(backend.calls.at(-1)).toBe('move /Volumes/SSD');
   expect(text('[role="status"]')).toBe('Moving 4.2 GB to /Volumes/SSD.');
   const job = () => text('[data-testid="job"]');
-  expect(job()).toMatch(/^Move: cache to \/Volumes\/SSD 0 .?B of 4\.2 GB/);
+  expect(job()).toMatch(/^Moving the cache to \/Volumes\/SSD 0 .?B of 4\.2 GB/);
   expect(button(/^Move…$/).disabled).toBe(true);
   await click(/^Stop$/);
   expect(job()).toMatch(/Paused at .* Resume$/);
   await click(/^Discard: /);
-  expect(text('dialog')).toMatch(/^Discard this move\? The cache stays where it is/);
-  await click(/^Discard$/);
+  expect(text('dialog')).toMatch(/^Cancel this move\? The cache stays where it is/);
+  await click(/^Delete$/);
   expect(backend.calls.at(-1)).toBe('remove cache-1');
   expect(button(/^Move…$/).disabled).toBe(false);
 });

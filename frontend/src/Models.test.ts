@@ -6,6 +6,7 @@ import { HeadroomError } from './lib/backend/backend';
 import { FakeBackend, fakeModel, fakeState } from './lib/backend/fake';
 import { EngineStore } from './lib/stores/engine.svelte';
 import Models from './views/Models.svelte';
+import { ordered } from './lib/models';
 import { inOrder } from './inorder';
 
 let backend: FakeBackend;
@@ -80,29 +81,21 @@ async function fill(selector: string, value: string, event = 'input') {
   await pass(10);
 }
 
-test("every row has the model's architecture, need and verdict", async () => {
+test('what runs comes first, then what fits; what cannot be used is folded', async () => {
   await open();
   expect(names()).toEqual([
-    'gemma-3-27b-it-4bit',
     'Headroom demo',
-    'llama3.2:3b',
     'Qwen3.5-9B-4bit',
     'Qwen3.6-35B-A3B',
+    'gemma-3-27b-it-4bit',
   ]);
   expect(rows().map((row) => text('.need .words', row))).toEqual([
-    'Downloading, 36 %',
     '~307 MB Running',
-    'Unsupported',
     '~7.2 GB Fits',
     '~19.4 GB Does not fit',
+    'Downloading, 36 %',
   ]);
-  expect(rows().map((row) => text('td.parameters', row))).toEqual([
-    '–',
-    '20M',
-    '–',
-    '9.1B',
-    '34.7B',
-  ]);
+  expect(rows().map((row) => text('td.parameters', row))).toEqual(['20M', '9.1B', '34.7B', '–']);
   expect(text('header [role="status"]')).toBe(
     '5 models, 15.5 GB available after unloading headroom-demo Pause watching',
   );
@@ -111,6 +104,43 @@ test("every row has the model's architecture, need and verdict", async () => {
       element.getAttribute('aria-label'),
     ),
   ).toEqual(['Unload: Headroom demo', 'Start: Qwen3.5-9B-4bit']);
+  await click(/^Show 1 unsupported or damaged$/);
+  expect(names().at(-1)).toBe('llama3.2:3b');
+  expect(text('.need .words', rows().at(-1))).toBe('Unsupported');
+  // The reason needs no click.
+  expect(text('td.name', rows().at(-1))).toMatch(/Ollama's format/);
+  await click(/^Hide 1 unsupported or damaged$/);
+  expect(rows()).toHaveLength(4);
+  await fill('input[type="search"]', 'llama3.2');
+  expect(names()).toEqual(['llama3.2:3b']);
+});
+
+test('of the models that fit, the one used last comes first', () => {
+  const model = (name: string, change: object = {}) => fakeModel({ id: name, name, ...change });
+  const models = [
+    model('broken', { state: 'broken', error: 'e' }),
+    model('part', { state: 'downloading', error: 'e' }),
+    model('large', { fits: 'no' }),
+    model('tight', { fits: 'tight' }),
+    model('a'),
+    model('b'),
+    model('c'),
+    model('running', { loaded: true }),
+  ];
+  const used = new Map([
+    ['b', 2],
+    ['c', 3],
+  ]);
+  expect(ordered(models, { column: 'use', down: false }, used).map(({ name }) => name)).toEqual([
+    'running',
+    'c',
+    'b',
+    'a',
+    'tight',
+    'large',
+    'part',
+    'broken',
+  ]);
 });
 
 test('models are searched, filtered and sorted', async () => {
@@ -163,7 +193,7 @@ test('memory needs are computed for the chosen context length', async () => {
   await open();
   await fill('.context select', '131072', 'change');
   expect(backend.lists.at(-1)).toBe(131072);
-  expect(text('.need .words', rows()[3])).toBe('~8.4 GB Fits');
+  expect(text('.need .words', rows()[1])).toBe('~8.4 GB Fits');
   await choose('Qwen3.5-9B');
   expect(details()).toMatch(/Needs at 131,072 ?~8\.4 GB/);
 });
@@ -190,6 +220,7 @@ test('the details show the error, the missing files and the location', async () 
       /00003-of-00003\.safetensors, missing/,
     ),
   );
+  await click(/^Show 1 unsupported/);
   await choose('llama3.2');
   expect(details()).toMatch(
     /Unsupported\. This model is in Ollama's format: Headroom runs \.safetensors\./,
@@ -318,9 +349,8 @@ test('without models, the page offers three models that fit for download', async
   await open((b) => (b.found = b.found.filter((model) => model.bundled)));
   const offered = [...document.querySelectorAll('[data-testid="suggestion"]')];
   expect(offered).toHaveLength(3);
-  const id = offered[0]!.querySelector('.name')!.textContent!;
-  await click(new RegExp(`^Download ${id}$`));
-  expect(backend.calls).toContain(`download ${id}`);
+  await click(/^Download mlx-community\/Qwen3-14B-4bit$/);
+  expect(backend.calls).toContain('download mlx-community/Qwen3-14B-4bit');
 });
 
 test('an action that the server refuses says what to do', async () => {
@@ -351,7 +381,7 @@ test('a finished download is announced, and one click starts the model', async (
   );
   await pass(2000);
   expect(text('[data-testid="arrival"]')).toBe(
-    'new is ready 3.0 GB, verified. Needs ~4.0 GB, 15.5 GB available. Start Show',
+    'new is ready Verified. Needs ~4.0 GB, 15.5 GB available. Start Show',
   );
   await click(/^Show$/, document.querySelector('[data-testid="arrival"]')!);
   expect([shown, engine.models.selected]).toEqual([1, 'org/new']);

@@ -3,7 +3,7 @@ import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import App from './App.svelte';
 import { HeadroomError } from './lib/backend/backend';
-import { FakeBackend, fakeJob, fakeModel, fakeState } from './lib/backend/fake';
+import { FakeBackend, fakeJob, fakeModel, fakeState, hubModel } from './lib/backend/fake';
 import type { ImportItem } from './lib/backend/transfers';
 import { CacheStore } from './lib/stores/cache.svelte';
 import { ChatStore } from './lib/stores/chat.svelte';
@@ -129,7 +129,7 @@ test('a drop on any page shows a plan, whose mode can be changed before it start
     'plan link /home/you/Downloads/Qwen /home/you/Downloads/other.zip',
   ]);
   expect(acts().at(-1)).toBe('import link /home/you/Downloads/Qwen /home/you/Downloads/other.zip');
-  expect(text('[data-testid="job"] .title')).toBe('Import: Qwen');
+  expect(text('[data-testid="job"] .title')).toBe('Importing Qwen');
   void unmount(page!);
   page = null;
   expect(dropped).toBeNull();
@@ -202,7 +202,8 @@ test('a job shows progress, pauses and resumes; discarding it asks first', async
   await click(/^Cancel$/);
   expect(acts()).toEqual(['stop download-1', 'resume download-1', 'resume download-1']);
   await click(/^Discard: /);
-  await click(/^Discard$/);
+  expect(text('dialog')).toContain('The 3.2 GB downloaded so far will be deleted.');
+  await click(/^Delete$/);
   expect(acts().at(-1)).toBe('remove download-1');
   expect(all('job')).toEqual([]);
   backend.transfers.set([{ ...job, state: 'done', doneBytes: 18.6e9, path: '/p' }]);
@@ -227,30 +228,140 @@ test('a failed action shows its error on the page', async () => {
   expect(document.querySelector('.error')).toBeNull();
 });
 
-test('the hub is searched; files are shown, chosen and downloaded', async () => {
+const rowText = (row: Element) => row.textContent?.replace(/\s+/g, ' ').trim();
+
+test('a search shows quantizations side by side; what cannot run is folded', async () => {
+  await open();
+  await click(/^Download…$/);
+  expect(all('suggestion')).toHaveLength(3);
+  await fill('Search Hugging Face', 'qwen');
+  expect(all('suggestion')).toEqual([]);
+  expect(all('found').map((row) => rowText(row.querySelector('.words')!))).toEqual([
+    'Qwen3.6-35B-A3B mlx-community qwen3_5_moe, MLX, 50,000 downloads a month, licence apache-2.0',
+    'Gated-8B makers qwen3, Hugging Face format, 1,000 downloads a month, licence llama3.1 ' +
+      'Gated: accept its licence on Hugging Face first',
+  ]);
+  expect(all('choice').map(rowText)).toEqual([
+    '3-bit, group 64 15.2 GB ~40 tok/s Needs ~15.1 GB Tight Files Download',
+    '4-bit, group 64 19.5 GB ~40 tok/s Needs ~20.2 GB Does not fit Files Download',
+    'As published – Need not known Files Download',
+  ]);
+  expect(all('found')[1]!.querySelector('a')!.href).toBe('https://huggingface.co/makers/Gated-8B');
+  await click(/^Show 1 unsupported$/);
+  expect(rowText(all('found')[2]!.querySelector('.words')!)).toMatch(/Not supported yet\.$/);
+  await click(/^More quantizations of mlx-community/);
+  expect(acts().at(-1)).toBe('search Qwen3.6-35B-A3B of mlx-community');
+  expect(all('choice').map((row) => rowText(row)!.slice(0, 15))).toEqual([
+    '3-bit, group 64',
+    '4-bit, group 64',
+    '8-bit, group 64',
+    'As published – ',
+  ]);
+});
+
+test('files are shown, chosen and downloaded; the button follows the download', async () => {
   await open();
   await click(/^Download…$/);
   await fill('Search Hugging Face', 'qwen');
-  expect(all('found').map((row) => text('.quiet', row))).toEqual([
-    'qwen3_5_moe, MLX, 48,210 downloads a month',
-    'llama9, Hugging Face format, 1,000 downloads a month, not supported yet',
-    'qwen3, Hugging Face format, 1,000 downloads a month, accept its licence on Hugging Face first',
-  ]);
-  expect(button(/^Download somebody/).disabled).toBe(true);
-  await click(/^Files$/);
+  const id = 'mlx-community/Qwen3.6-35B-A3B-4bit';
+  await click(new RegExp(`^Files of ${id}$`));
   const boxes = () => [...document.querySelectorAll<HTMLInputElement>('.files input')];
   expect(boxes().map(({ checked }) => checked)).toEqual([true, true, true, false]);
   boxes()[1]!.click();
   await pass(10);
   await click(/^Download 11\.0 MB$/);
-  expect(acts().at(-1)).toBe(
-    'download mlx-community/Qwen3.6-35B-A3B-4bit config.json tokenizer.json',
-  );
-  expect(document.querySelector('dialog')).toBeNull();
-  await click(/^Download…$/);
-  expect(button(/^Download mlx-community/).textContent?.trim()).toBe('Downloading');
+  expect(acts().at(-1)).toBe(`download ${id} config.json tokenizer.json`);
+  const row = () => rowText(all('choice')[1]!)!;
+  expect(row()).toMatch(/ Downloading 0 %/);
+  const [job] = backend.transfers.jobs;
+  backend.transfers.set([{ ...job!, state: 'stopped' }]);
+  flushSync();
+  expect(row()).toMatch(/ Resume/);
+  backend.transfers.set([]);
+  backend.setModels([...backend.found, hubModel(id)], []);
+  await pass(2000);
+  expect(row()).toMatch(/ Installed Start/);
   await click(/^Download makers/);
   expect(acts().at(-1)).toBe('download makers/Gated-8B');
+});
+
+test('a search without a connection can be tried again', async () => {
+  await open();
+  await click(/^Download…$/);
+  backend.nextError = new HeadroomError({
+    code: 'upstream',
+    message: 'Hugging Face cannot be reached',
+    why: 'this computer seems to be offline',
+    fix: 'Check your internet connection, then try again.',
+    detail: 'dial tcp: no such host',
+  });
+  await fill('Search Hugging Face', 'qwen');
+  expect(text('dialog [role="alert"]')).toBe(
+    'Hugging Face cannot be reached. This computer seems to be offline. Check your internet ' +
+      'connection, then try again. Try again Details upstream: dial tcp: no such host',
+  );
+  await click(/^Try again$/);
+  expect(all('found')).not.toEqual([]);
+  expect(document.querySelector('dialog [role="alert"]')).toBeNull();
+});
+
+test('a sheet opens in its field, and gives the focus back', async () => {
+  await open();
+  const opener = button(/^Download…$/);
+  opener.focus();
+  await click(/^Download…$/);
+  expect(document.activeElement?.getAttribute('aria-label')).toBe('Search Hugging Face');
+  await click(/^Close$/);
+  expect(document.activeElement).toBe(opener);
+});
+
+test('what is under way shows in the sidebar of every page and in the Dock', async () => {
+  const badges: string[] = [];
+  vi.stubGlobal('go', { main: { Dock: { SetBadge: async (text: string) => badges.push(text) } } });
+  await open();
+  location.hash = '#page=overview';
+  await pass(10);
+  expect(all('sidebar-jobs')).toEqual([]);
+  const job = fakeJob({ title: 'o/Qwen', doneBytes: 6.2e9, secondsLeft: 61 });
+  backend.transfers.set([job]);
+  flushSync();
+  expect(text('[data-testid="sidebar-jobs"] .words')).toBe('Downloading Qwen 33 %, 1 min 1 s left');
+  backend.transfers.set([job, fakeJob({ id: 'b', kind: 'import', state: 'waiting' })]);
+  flushSync();
+  expect(text('[data-testid="sidebar-jobs"] .words')).toBe('2 transfers 17 %, 1 min 1 s left');
+  await click(/^2 transfers, 17 %$/);
+  expect(location.hash).toContain('models');
+  backend.transfers.set([{ ...job, state: 'stopped' }]);
+  flushSync();
+  expect(all('sidebar-jobs')).toEqual([]);
+  expect(badges).toEqual(['', '33 %', '17 %', '']);
+});
+
+test('an import of many folders begins with counts; what is here already is no fault', async () => {
+  await open((b) => {
+    const plain = b.transfers.item;
+    b.transfers.item = (path, mode) => {
+      const error = { code: 'bad_request', message: 'No', why: 'a reason', fix: '' };
+      const refused = { ...plain(path, mode), error, writtenBytes: 0, path: '' };
+      if (path.startsWith('/here')) return { ...refused, listed: 'o/m' };
+      return path.startsWith('/bad') ? refused : plain(path, mode);
+    };
+  });
+  void engine.transfers.planImport(['/bad1', '/here1', '/new1', '/bad2', '/new2', '/here2']);
+  await pass(10);
+  expect(text('[data-testid="import-summary"]')).toBe(
+    '2 can be imported, 2 already here, 2 cannot.',
+  );
+  expect(all('import-item').map(rowText)).toEqual([
+    'new1 18.6 GB, copied',
+    'new2 18.6 GB, copied',
+    'here1 Already here',
+    'here2 Already here',
+    'bad1 No. A reason.',
+    'bad2 No. A reason.',
+  ]);
+  expect(document.querySelectorAll('dialog .why')).toHaveLength(2);
+  expect(text('dialog details summary')).toBe('2 folders cannot be imported');
 });
 
 test('the token is saved and never shown; a mirror is saved', async () => {
@@ -276,7 +387,13 @@ test('a partial download without a job can be resumed', async () => {
   const place = { id: 'o/left', path: '/hub', origin: 'huggingface' as const };
   await open((b) => {
     b.found = [
-      fakeModel({ id: 'o/left', ...part, places: [place], updatedAt: Date.now() - 120_000 }),
+      fakeModel({
+        id: 'o/left',
+        name: 'left',
+        ...part,
+        places: [place],
+        updatedAt: Date.now() - 120_000,
+      }),
       fakeModel({
         id: 'o/moving',
         ...part,
@@ -291,11 +408,17 @@ test('a partial download without a job can be resumed', async () => {
       }),
     ];
   });
-  expect(all('left').map((row) => text('.words', row))).toEqual([
-    'Download: o/left Paused at 3.0 GB of 9.0 GB',
+  const resumes = [...document.querySelectorAll('[aria-label^="Resume the download"]')];
+  expect(resumes.map((one) => one.getAttribute('aria-label'))).toEqual([
+    'Resume the download: left',
   ]);
-  await click(/^Resume$/);
+  await click(/^Resume the download: left$/);
   expect(acts().at(-1)).toBe('download o/left');
+  const row = () => all('model').filter((one) => rowText(one)?.startsWith('left'));
+  expect(row()).toEqual([]);
+  backend.transfers.set([]);
+  flushSync();
+  expect(row()).toHaveLength(1);
 });
 
 test('progress, items and plans are formatted as text', () => {
@@ -308,6 +431,7 @@ test('progress, items and plans are formatted as text', () => {
     clones: true,
     error: null,
     job: '',
+    listed: '',
   };
   expect(itemText(item, 'copy')).toBe(
     '2.0 GB, copied; the copy can share disk space with the original',

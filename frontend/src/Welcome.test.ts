@@ -2,7 +2,7 @@
 import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import App from './App.svelte';
-import { FakeBackend, fakeState } from './lib/backend/fake';
+import { FakeBackend, fakeState, hubModel } from './lib/backend/fake';
 import { CacheStore } from './lib/stores/cache.svelte';
 import { ChatStore } from './lib/stores/chat.svelte';
 import { EngineStore } from './lib/stores/engine.svelte';
@@ -84,45 +84,98 @@ async function press(name: string) {
   await pass(10);
 }
 
-/** Advances the fake clock until the answer is complete. */
-async function answered() {
-  for (let looks = 0; looks < 200 && !text().includes('It works'); looks++) await pass(100);
+const primary = () => dialog()!.querySelector<HTMLButtonElement>('.button.primary')!;
+
+/** Presses Return where the focus is. */
+async function enter() {
+  const target = document.activeElement ?? document.body;
+  const event = new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true });
+  if (target.dispatchEvent(event) && target instanceof HTMLButtonElement) target.click();
+  await pass(10);
 }
 
-test('three steps lead to an answer; opening Chat ends the welcome', async () => {
+test('Return leads to the chat, and a suggestion there to an answer', async () => {
   await open();
-  expect(text()).toContain('Step 1 of 3');
-  expect(text()).toContain(engine.state!.endpoint.url);
+  expect(text()).toContain('Step 1 of 2');
   expect(document.activeElement?.textContent).toBe('Welcome to Headroom');
-  await press('Next');
-  expect(document.activeElement?.textContent).toBe('What fits here');
-  expect(text()).toMatch(/available for a model now.*On this computer/);
+  expect(text()).toMatch(/24\.0 GB of memory\. 15\.5 GB is available for a model\./);
+  const offers = [...document.querySelectorAll('[data-testid="suggestion"]')].map((one) =>
+    one.textContent!.replace(/\s+/g, ' ').trim(),
+  );
+  expect(offers).toHaveLength(3);
+  expect(offers[1]).toBe(
+    'Qwen3-8B-4bit A good all-rounder ~4.6 GB to download, ~17 tok/s, apache-2.0 ' +
+      'Needs ~6.9 GB Fits Download',
+  );
+  await enter();
+  expect(document.activeElement?.textContent).toBe('Ready to chat');
+  expect(text()).toContain(engine.state!.endpoint.url);
+  expect(text()).toMatch(/Headroom demo is ready\. A tiny demo model is included .* toy/);
   await press('Back');
-  expect(text()).toContain('Step 1 of 3');
-  await press('Next');
-  await press('Next');
-  expect(text()).not.toContain('It works');
-  await press('Ask');
-  await answered();
-  expect(text()).toContain('It works');
-  expect(general()).toEqual([]);
-  await press('Open Chat');
+  expect(text()).toContain('Step 1 of 2');
+  await enter();
+  await enter();
   expect(dialog()).toBeNull();
   expect(general()).toEqual(['general {"welcomed":true}']);
-  expect(document.body.textContent).toContain('What is a KV cache?');
+  expect(document.activeElement?.tagName).toBe('TEXTAREA');
+  expect(document.body.textContent).toContain('This is the demo model, a toy');
 });
 
-test('asking the question starts a stopped engine', async () => {
+test('Return on a button does what the button says', async () => {
+  await open();
+  const download = dialog()!.querySelector<HTMLButtonElement>('[aria-label^="Download "]')!;
+  download.focus();
+  await enter();
+  expect(text()).toContain('Step 1 of 2');
+  expect(backend.calls).toContain('download mlx-community/Qwen3-14B-4bit');
+});
+
+test('a model that is downloaded in the welcome starts by itself', async () => {
+  await open();
+  await press('Download mlx-community/Qwen3-8B-4bit');
+  const [job] = backend.transfers.jobs;
+  backend.transfers.set([{ ...job!, doneBytes: 9.3e9 }]);
+  flushSync();
+  expect(text()).toContain('Downloading 50 %');
+  await press('Next');
+  expect(text()).toMatch(/Downloading Qwen3-8B-4bit 9\.3 GB of 18\.6 GB \(50 %\)/);
+  expect(primary().textContent?.trim()).toBe('Open Chat');
+  backend.transfers.set([{ ...job!, state: 'done' }]);
+  backend.setModels([...backend.found, hubModel('mlx-community/Qwen3-8B-4bit')], []);
+  await pass(3000);
+  expect(backend.calls).toContain('start mlx-community/Qwen3-8B-4bit');
+  await pass(3000);
+  expect(text()).toContain('Qwen3-8B-4bit is ready.');
+  expect(text()).not.toContain('toy');
+});
+
+test('without a connection, a download says so, and the demo model answers', async () => {
+  await open();
+  await press('Download mlx-community/Qwen3-8B-4bit');
+  const [job] = backend.transfers.jobs;
+  const error = {
+    code: 'upstream',
+    message: 'Hugging Face cannot be reached',
+    why: 'this computer seems to be offline',
+    fix: '',
+  };
+  backend.transfers.set([{ ...job!, state: 'failed', error }]);
+  flushSync();
+  await press('Next');
+  expect(text()).toContain(
+    'Hugging Face cannot be reached. This computer seems to be offline. Headroom demo is ready.',
+  );
+});
+
+test('opening Chat starts a stopped engine', async () => {
   await open((_, state) => {
     state.engine.status = 'stopped';
     state.engine.model = '';
   });
   await press('Next');
-  await press('Next');
-  await press('Ask');
-  await answered();
+  expect(text()).toContain('Headroom demo starts when you open the chat.');
+  await press('Open Chat');
   expect(backend.calls.some((call) => call.startsWith('start'))).toBe(true);
-  expect(text()).toContain('It works');
 });
 
 test('the welcome can be closed at once, and then is not shown again', async () => {
@@ -143,5 +196,5 @@ test('Settings can show the welcome again', async () => {
   await pass(20);
   document.querySelector<HTMLButtonElement>('[aria-label="Show again: the welcome"]')!.click();
   await pass(10);
-  expect(text()).toContain('Step 1 of 3');
+  expect(text()).toContain('Step 1 of 2');
 });

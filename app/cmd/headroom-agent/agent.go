@@ -183,7 +183,13 @@ func (a *agent) begin(f flags) {
 	if f.Start != nil {
 		start = *f.Start
 	}
-	if f.Open {
+	// Without a window nobody would notice the first start: the icon may be behind a notch. A login
+	// item says --no-open.
+	open := !a.settings.Get().Welcomed
+	if f.Open != nil {
+		open = *f.Open
+	}
+	if open {
 		a.act(tray.Action{Verb: tray.Open})
 	}
 	if start {

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -201,6 +202,51 @@ func TestDesktopStartsAndEnds(t *testing.T) {
 	a.trayItem().waitRow("Port " + takenPort + " is taken.*")
 	a.signal(syscall.SIGINT)
 	a.waitEnd(0)
+}
+
+// TestDesktopFirstLaunch: until the welcome was closed, the window opens by itself, but not for a
+// login item.
+func TestDesktopFirstLaunch(t *testing.T) {
+	d := newDesktop(t)
+	settings := filepath.Join(d.home, "config", "headroom", "settings.json")
+	if err := os.Remove(settings); err != nil {
+		t.Fatal(err)
+	}
+	a := d.start("--port", strconv.Itoa(d.port))
+	w := a.waitWindow()
+	a.waitStatus("ready") // the demo model is loaded without a click
+	w.waitStill()
+	d.screenshot("first-launch")
+	d.eventually("Return has led through the welcome", func() bool {
+		w.keys("Return")
+		w.waitStill()
+		return strings.Contains(a.get("control/settings"), `"welcomed":true`)
+	})
+	w.close()
+	d.eventually("the window program has ended", func() bool { return !alive(w.pid) })
+	a.signal(syscall.SIGINT)
+	a.waitEnd(0)
+	for _, c := range []struct {
+		name, welcomed string
+		arguments      []string
+	}{
+		{"a second launch", "true", nil},
+		{"a login item before the welcome was closed", "false", []string{"--no-open"}},
+	} {
+		t.Log(c.name)
+		text := `{"version":1,"welcomed":` + c.welcomed + `}`
+		if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a := d.start(append(c.arguments, "--no-start", "--port", strconv.Itoa(d.port))...)
+		a.trayItem().waitRow("Stopped") // all that a start does is done
+		if list, _ := exec.Command("wmctrl", "-l").Output(); strings.Contains(string(list),
+			"Headroom") {
+			t.Errorf("%s opens a window: %s", c.name, list)
+		}
+		a.signal(syscall.SIGINT)
+		a.waitEnd(0)
+	}
 }
 
 func matchAll(got, want []string) bool {

@@ -30,7 +30,7 @@ import (
 
 // flags are the command line.
 type flags struct {
-	Open     bool             `help:"Open the window at start."`
+	Open     *bool            `help:"Open the window at start. Default: only until the welcome has been closed." negatable:""`
 	Start    *bool            `help:"Load the model that ran last. Default: only if one ran at the last quit; the first start loads the demo model." negatable:""`
 	Port     *int             `help:"Port of the endpoint; 0: any free one. Default: the setting, or 11811." placeholder:"PORT"`
 	LogLevel *slog.Level      `help:"Lowest level to log: debug, info, warn or error. Default: the setting, or info."`

@@ -22,6 +22,7 @@ interface WindowProgram {
       SetDark?(dark: boolean): Promise<void>;
       SetZoom?(factor: number): Promise<boolean>;
     };
+    Dock?: { SetBadge?(text: string): Promise<void> };
   };
 }
 
@@ -92,6 +93,11 @@ export function takesDrops(): boolean {
  * and reports only their paths (main.go).
  */
 export const dropsReachPage = () => !takesDrops() || commandKey !== '⌘';
+
+/** Shows a text on the window's icon in the Dock; empty: none. A browser has no such icon. */
+export function setDockBadge(text: string): void {
+  void program()?.main?.Dock?.SetBadge?.(text);
+}
 
 /** Whether the system's dialog for a folder can be shown. */
 export function canChooseFolder(): boolean {

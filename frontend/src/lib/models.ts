@@ -4,10 +4,11 @@ import type { Fit, Model } from './backend/types';
 import { count, diskBytes, memoryBytes, share } from './format';
 import { kvFormats as texts, needParts, verdicts } from '../strings/models';
 
-export type ModelColumn = 'name' | 'parameters' | 'size' | 'need';
+/** use: what runs, then what fits by its last use, then what does not fit or cannot be used. */
+export type ModelColumn = 'use' | 'name' | 'parameters' | 'size' | 'need';
 export interface ModelOrder {
   column: ModelColumn;
-  /** Greatest first; for names from Z to A. */
+  /** Greatest first; for names from Z to A. For use always false. */
   down: boolean;
 }
 
@@ -44,16 +45,42 @@ export function matching(models: readonly Model[], kind: Kind, filter: string): 
   });
 }
 
-const numbers: Record<Exclude<ModelColumn, 'name'>, (model: Model) => number> = {
+const numbers: Record<Exclude<ModelColumn, 'name' | 'use'>, (model: Model) => number> = {
   parameters: (model) => model.parameters,
   size: (model) => model.sizeBytes,
   need: (model) => model.needBytes,
 };
 const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
 
+/** The ids of models and the times of their last use. */
+export type LastUse = ReadonlyMap<string, number>;
+
+/** What can be started first, in the order in which a person looks for it. */
+function useRank(model: Model): number {
+  if (model.loaded) return 0;
+  if (unusable(model)) return 5;
+  if (model.state === 'downloading') return 4;
+  return { yes: 1, tight: 2, no: 3 }[model.error ? 'no' : model.fits];
+}
+
+/** Whether a model can never be started as it is. */
+export const unusable = (model: Model) =>
+  model.state === 'broken' || model.state === 'not_loadable' || model.state === 'drafter';
+
 /** Sorts stably. A model's name is the last part of its id. */
-export function ordered(models: readonly Model[], { column, down }: ModelOrder): Model[] {
+export function ordered(
+  models: readonly Model[],
+  { column, down }: ModelOrder,
+  used: LastUse = new Map(),
+): Model[] {
   const sign = down ? -1 : 1;
+  if (column === 'use')
+    return models.toSorted(
+      (a, b) =>
+        useRank(a) - useRank(b) ||
+        (used.get(b.id) ?? 0) - (used.get(a.id) ?? 0) ||
+        collator.compare(a.name, b.name),
+    );
   if (column === 'name') return models.toSorted((a, b) => sign * collator.compare(a.name, b.name));
   const value = numbers[column];
   return models.toSorted((a, b) => sign * (value(a) - value(b)));
@@ -106,6 +133,15 @@ export function needPartsText(need: Model['need']): string {
     .filter(([bytes]) => bytes > 0)
     .map(([bytes, text]) => text(memoryBytes(bytes)))
     .join(', ');
+}
+
+/** Whether a model is a download that has stopped, and that Headroom can resume. */
+export function resumable(model: Model, now: number): boolean {
+  return (
+    model.state === 'downloading' &&
+    model.places[0]?.origin === 'huggingface' &&
+    now - model.updatedAt > stillMs
+  );
 }
 
 /** Whether a model can be started now. */

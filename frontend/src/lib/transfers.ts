@@ -1,7 +1,7 @@
 // Texts of imports and downloads.
 import { transfers as t } from '../strings/models';
 import type { ImportItem, ImportPlan, Job } from './backend/transfers';
-import { diskBytes, duration, share } from './format';
+import { diskBytes, share, wholeSeconds } from './format';
 
 /** The progress of a job: "3.2 GB of 18.6 GB (17 %), 42.0 MB/s, 6 min 2 s left". */
 export function jobText({
@@ -26,8 +26,46 @@ export function jobText({
   }
   const parts = [amount];
   if (bytesPerSecond > 0) parts.push(t.perSecond(diskBytes(bytesPerSecond)));
-  if (secondsLeft >= 0) parts.push(t.left(duration(Math.max(1, Math.round(secondsLeft)))));
+  if (secondsLeft >= 0) parts.push(t.left(wholeSeconds(Math.max(1, secondsLeft))));
   return parts.join(', ');
+}
+
+/** The jobs that run or wait, the running ones first. */
+export function activeJobs(jobs: readonly Job[]): Job[] {
+  const rank = { running: 0, waiting: 1 } as Record<Job['state'], number | undefined>;
+  return jobs
+    .filter(({ state }) => rank[state] !== undefined)
+    .toSorted((a, b) => rank[a.state]! - rank[b.state]!);
+}
+
+/** Sizes and time left of several jobs together. A job of unknown size counts for nothing. */
+export interface Total {
+  doneBytes: number;
+  totalBytes: number;
+  /** Negative: unknown. */
+  secondsLeft: number;
+}
+
+export function total(jobs: readonly Job[]): Total {
+  const sum = { doneBytes: 0, totalBytes: 0, secondsLeft: -1 };
+  for (const { doneBytes, totalBytes, secondsLeft } of jobs) {
+    if (totalBytes <= 0) continue;
+    sum.doneBytes += Math.min(doneBytes, totalBytes);
+    sum.totalBytes += totalBytes;
+    // Jobs run beside each other, so the longest one says when all have ended.
+    sum.secondsLeft = Math.max(sum.secondsLeft, secondsLeft);
+  }
+  return sum;
+}
+
+/** "33 %"; empty: unknown. */
+export function shareText({ doneBytes, totalBytes }: Total): string {
+  return totalBytes > 0 ? share(doneBytes, totalBytes) : '';
+}
+
+/** "6 min 2 s left"; empty: unknown. */
+export function leftText({ secondsLeft }: Total): string {
+  return secondsLeft < 0 ? '' : t.left(wholeSeconds(Math.max(1, secondsLeft)));
 }
 
 /** What an import does with one item: "18.6 GB, copied". */

@@ -24,6 +24,8 @@ export const chat = {
   loading: 'Loading the conversation',
   ask: (name: Text) => `Ask ${name}`,
   private: 'The model runs on this computer. Nothing you write leaves it.',
+  demo: 'This is the demo model, a toy that knows a few facts and sums.',
+  getModel: 'Get a real model',
   /** In an empty private thread. */
   privateChat: 'Private chat',
   privateText:

@@ -18,6 +18,8 @@ export const models = {
   defaultContext: 'default context',
   tokens: (tokens: Text) => `${tokens} tokens`,
   rescan: 'Rescan',
+  showUnusable: (models: Text) => `Show ${models} unsupported or damaged`,
+  hideUnusable: (models: Text) => `Hide ${models} unsupported or damaged`,
   import: 'Import…',
   download: 'Download…',
   found: (count: Text, room: Text) => `${counted(count, 'model', 'models')}, ${room}`,
@@ -102,6 +104,8 @@ export const modelTable = {
   unloadLabel: (name: Text) => `Unload: ${name}`,
   cancel: 'Cancel',
   cancelLabel: (name: Text) => `Cancel loading: ${name}`,
+  resume: 'Resume',
+  resumeLabel: (name: Text) => `Resume the download: ${name}`,
 };
 
 export const need = {
@@ -238,7 +242,7 @@ export const answerOptions = {
 export const arrivals = {
   label: 'New models',
   ready: (name: Text) => `${name} is ready`,
-  verified: (sizeBytes: Text, need: Text) => `${sizeBytes}, verified. ${need}.`,
+  verified: (need: Text) => `Verified. ${need}.`,
   start: 'Start',
   show: 'Show',
   dismiss: (name: Text) => `Dismiss: ${name}`,
@@ -246,14 +250,7 @@ export const arrivals = {
 
 export const suggestions = {
   title: 'Good first models',
-  details: (note: Text, downloadBytes: Text, needBytes: Text) =>
-    `${note}. ~${downloadBytes} to download, needs ~${needBytes}`,
-  detailsTooLarge: (note: Text, downloadBytes: Text, needBytes: Text, availableBytes: Text) =>
-    `${note}. ~${downloadBytes} to download, needs ~${needBytes}: more than the ` +
-    `${availableBytes} available`,
-  download: 'Download',
-  downloadLabel: (id: Text) => `Download ${id}`,
-  downloading: 'Downloading',
+  download: (downloadBytes: Text) => `~${downloadBytes} to download`,
   notes: {
     qwen3_600M: 'Tiny and quick; simple questions',
     qwen3_1700M: 'Small; short texts',
@@ -267,24 +264,23 @@ export const suggestions = {
 export const jobRows = {
   cacheMoves: 'Cache moves',
   importsAndDownloads: 'Imports and downloads',
-  import: (title: Text) => `Import: ${title}`,
-  download: (title: Text) => `Download: ${title}`,
-  moveCache: (dir: Text) => `Move: cache to ${dir}`,
+  import: (title: Text) => `Importing ${title}`,
+  download: (title: Text) => `Downloading ${title}`,
+  moveCache: (dir: Text) => `Moving the cache to ${dir}`,
   withPhase: (progress: Text, phase: Text) => `${progress} (${phase})`,
   stop: 'Stop',
   resume: 'Resume',
   tryAgain: 'Try again',
   dismiss: (title: Text) => `Dismiss: ${title}`,
   discardLabel: (title: Text) => `Discard: ${title}`,
-  pausedAt: (doneBytes: Text) => `Paused at ${doneBytes}`,
-  pausedAtOf: (doneBytes: Text, totalBytes: Text) => `Paused at ${doneBytes} of ${totalBytes}`,
-  discard: 'Discard',
-  discardImport: 'Discard this import?',
-  discardDownload: 'Discard this download?',
-  discardMove: 'Discard this move?',
-  partialDeleted: 'The data downloaded so far will be deleted.',
-  copyDeleted: 'The data copied so far will be deleted.',
-  cacheStays: 'The cache stays where it is. The data copied so far will be deleted.',
+  discard: 'Delete',
+  discardImport: 'Cancel this import?',
+  discardDownload: 'Cancel this download?',
+  discardMove: 'Cancel this move?',
+  partialDeleted: (bytes: Text) => `The ${bytes} downloaded so far will be deleted.`,
+  copyDeleted: (bytes: Text) => `The ${bytes} copied so far will be deleted.`,
+  cacheStays: (bytes: Text) =>
+    `The cache stays where it is. The ${bytes} copied so far will be deleted.`,
 };
 
 /** Imports and downloads in words. */
@@ -328,6 +324,11 @@ export const importSheet = {
   linkHelp: 'Nothing is copied. If the original is deleted, the model disappears here.',
   checking: 'Checking…',
   items: 'Models to import',
+  importable: (models: Text) => `${models} can be imported`,
+  listed: (models: Text) => `${models} already here`,
+  refused: (models: Text) => `${models} cannot`,
+  listedItem: 'Already here',
+  refusedTitle: (models: Text) => `${counted(models, 'folder', 'folders')} cannot be imported`,
   into: (folder: Text) => `Into ${folder}.`,
   intoWithFree: (folder: Text, freeBytes: Text) => `Into ${folder}, ${freeBytes} free.`,
   cancel: 'Cancel',
@@ -337,24 +338,68 @@ export const importSheet = {
 export const downloadSheet = {
   title: 'Download',
   searchLabel: 'Search Hugging Face',
-  searchExample: 'Search Hugging Face, for example Qwen3.6 MLX',
+  searchExample: 'Search Hugging Face',
   search: 'Search',
   searching: 'Searching Hugging Face…',
+  tryAgain: 'Try again',
   noMatch: 'No .safetensors models match.',
   results: 'Search results',
+  showUnsupported: (models: Text) => `Show ${models} unsupported`,
+  hideUnsupported: (models: Text) => `Hide ${models} unsupported`,
+};
+
+/** A model of the hub, and its quantizations. */
+export const hub = {
   unknownArchitecture: 'unknown architecture',
   mlx: 'MLX',
   huggingFaceFormat: 'Hugging Face format',
   downloadsPerMonth: (downloads: Text) => `${downloads} downloads a month`,
-  notSupported: 'not supported yet',
+  licence: (licence: Text) => `licence ${licence}`,
+  unknownLicence: 'licence not stated',
+  notSupported: (why: Text) => `Not supported yet${why && `: ${why}`}.`,
+  unsupported: 'Not supported',
+  gated: 'Gated:',
   acceptLicence: 'accept its licence on Hugging Face first',
+  more: 'More quantizations',
+  moreLabel: (base: Text) => `More quantizations of ${base}`,
+  choices: (base: Text) => `Quantizations of ${base}`,
+  original: 'As published',
+  unknown: '–',
+  unknownNeed: 'Need not known',
+  needs: (needBytes: Text) => `Needs ~${needBytes}`,
+  needsOf: (needBytes: Text, availableBytes: Text) =>
+    `Needs ~${needBytes} of ${availableBytes} available.`,
+  needsHelp: (parts: Text, availableBytes: Text) =>
+    `Estimated from its config.json: ${parts}. ${availableBytes} available. GB of 2^30 bytes.`,
+  speed: (speed: Text) => `~${speed}`,
+  tokensPerSecond: (tokens: Text) => `${tokens} tok/s`,
+  speedHelp:
+    'Decode speed to expect in a short conversation, estimated from the bandwidth of this ' +
+    'computer’s memory.',
   files: 'Files',
   filesLabel: (id: Text) => `Files of ${id}`,
+};
+
+export const foundFiles = {
+  label: (id: Text) => `Files of ${id}`,
   selected: (count: Text, bytes: Text) => `${counted(count, 'file', 'files')}, ${bytes}`,
-  download: 'Download',
-  downloadLabel: (id: Text) => `Download ${id}`,
   downloadBytes: (bytes: Text) => `Download ${bytes}`,
+  reading: 'Reading the list of files…',
+};
+
+/** The button of one model of the hub. */
+export const getModel = {
+  actions: { download: 'Download', resume: 'Resume', stop: 'Stop', start: 'Start' },
+  labels: {
+    download: (id: Text) => `Download ${id}`,
+    resume: (id: Text) => `Resume: ${id}`,
+    stop: (id: Text) => `Stop: ${id}`,
+    start: (id: Text) => `Start ${id}`,
+  },
   downloading: 'Downloading',
+  downloadingAt: (done: Text) => `Downloading ${done}`,
+  installed: 'Installed',
+  running: 'Running',
 };
 
 export const hubForm = {

@@ -22,6 +22,15 @@ export const requests = {
   key: (name: Text) => `key ${name}`,
 };
 
+/** What is under way, below the pages. */
+export const sidebarJobs = {
+  import: (name: Text) => `Importing ${name}`,
+  download: (name: Text) => `Downloading ${name}`,
+  cache: () => 'Moving the cache',
+  several: (jobs: Text) => `${jobs} transfers`,
+  label: (title: Text, share: Text) => `${title}${share && `, ${share}`}`,
+};
+
 /** The memory for a model. Other models may have to be unloaded for it. */
 export const room = {
   available: (bytes: Text) => `${bytes} available`,

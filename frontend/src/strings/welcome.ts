@@ -2,45 +2,42 @@
 import { counted, type Text } from './text';
 
 export const welcome = {
-  titles: ['Welcome to Headroom', 'What fits here', 'A first answer'],
-  question: 'What is a KV cache?',
+  titles: ['Welcome to Headroom', 'Ready to chat'],
   step: (step: Text, steps: Text) => `Step ${step} of ${steps}`,
   close: 'Close the welcome',
   introduction:
-    'Headroom runs language models on this computer and shows exactly how much memory they ' +
-    'use. Chat here, or connect any app that speaks the OpenAI API:',
+    'Headroom runs language models on this computer and shows exactly how much memory they use.',
+  private: 'Everything stays on this computer.',
+  keepsRunning: 'Close this window and Headroom keeps running in the menu bar.',
+  otherApps: 'From other apps',
+  connect: 'Connect any app that speaks the OpenAI API:',
   address: 'endpoint address',
-  private:
-    'Everything stays on this computer. Close this window and Headroom keeps running. The ' +
-    'Overview page has examples to paste into common tools.',
-  demo: 'A tiny demo model is included so you can try it now. It is a toy: get a real one next.',
-  aModel: 'A model',
-  answers: (name: Text) => `${name} will answer.`,
-  theModel: 'the model',
-  loading: (name: Text) => `Loading ${name}.`,
-  loadingAt: (name: Text, progress: Text) => `Loading ${name}, ${progress}.`,
-  answered: 'It works. This conversation is on the Chat page.',
   back: 'Back',
   next: 'Next',
-  ask: 'Ask',
-  askAgain: 'Ask again',
   openChat: 'Open Chat',
-  done: 'Done',
 };
 
 export const whatFits = {
-  /** A sentence in parts, with figures between them. */
-  computerHas: 'This computer has',
-  memoryAnd: 'of memory, and',
-  availableNow: 'available for a model now.',
-  thatIs: 'That is',
-  billionParameters: 'billion parameters at 4 bits, with a typical conversation.',
-  models: 'On this computer',
+  memory: (totalBytes: Text, availableBytes: Text) =>
+    `This computer has ${totalBytes} of memory. ${availableBytes} is available for a model.`,
+  here: 'On this computer',
   details: (sizeBytes: Text, verdict: Text) => `${sizeBytes}. ${verdict}.`,
   running: 'Running',
-  noneFits: 'No model that fits was found.',
+  start: 'Start',
+  startLabel: (name: Text) => `Start ${name}`,
   moreFit: (count: Text) => counted(count, 'more fits.', 'more fit.'),
-  moreUnusable: (count: Text) => `${count} more cannot run right now; the Models page says why.`,
-  getOthers:
-    'Get others on the Models page: from Hugging Face, or by dropping a folder onto this window.',
+};
+
+/** What answers when the chat opens. */
+export const progress = {
+  downloading: (name: Text) => `Downloading ${name}`,
+  failed: (name: Text) => `${name} could not be downloaded.`,
+  startsItself: 'It starts by itself when it is here. You can chat with the demo model until then.',
+  loading: (name: Text) => `Loading ${name}…`,
+  ready: (name: Text) => `${name} is ready.`,
+  starts: (name: Text) => `${name} starts when you open the chat.`,
+  none: 'No model is here yet.',
+  demo:
+    'A tiny demo model is included so you can try it now. It is a toy that knows a few facts and ' +
+    'sums: get a real one next.',
 };

@@ -151,6 +151,7 @@ export class HeadroomError extends Error implements ApiError {
   readonly code: string;
   readonly why: string;
   readonly fix: string;
+  readonly detail: string;
 
   constructor(error: ApiError) {
     super(error.message);
@@ -158,6 +159,7 @@ export class HeadroomError extends Error implements ApiError {
     this.code = error.code;
     this.why = error.why;
     this.fix = error.fix;
+    this.detail = error.detail ?? '';
   }
 }
 
@@ -191,6 +193,7 @@ export function errorFromBody(body: unknown, fallback: string): HeadroomError {
     message: text('message') || (typeof error === 'string' && error) || fallback,
     why: text('why'),
     fix: text('fix'),
+    detail: text('detail'),
   });
 }
 

@@ -14,7 +14,6 @@ test('filled makes null lists empty, in nested documents and in the items of lis
   const list = { models: [model], folders: null, watch: {} };
   expect(filled('HostModelList', list)).toEqual({
     models: [{ id: 'm', places: [], download: { missing: [], parts: ['a'] } }],
-    suggestions: [],
     folders: [],
     watch: {},
   });

@@ -383,6 +383,7 @@ export interface HostEngineState {
 
 export interface HostError {
   code: string;
+  detail?: string;
   fix: string;
   message: string;
   why: string;
@@ -475,7 +476,6 @@ export interface HostModelList {
   largestParameters: number;
   models: HostModel[];
   roomBytes: number;
-  suggestions: HostSuggestion[];
   watch: HostModelsWatch;
 }
 
@@ -560,12 +560,17 @@ export interface HostState {
 }
 
 export interface HostSuggestion {
+  contextTokens: number;
   downloadBytes: number;
   fits: 'yes' | 'tight' | 'no';
   id: string;
+  licence: string;
   need: HostNeedParts;
   needBytes: number;
   note: string;
+  parameters: number;
+  quantization: string;
+  tokensPerSecond: number;
 }
 
 export interface HostWhatIf {
@@ -602,15 +607,25 @@ export interface HubFile {
 }
 
 export interface HubModel {
+  contextTokens: number;
   downloads: number;
+  fits: 'yes' | 'tight' | 'no';
   gated: boolean;
   id: string;
+  licence: string;
   likes: number;
   mlx: boolean;
   modelType: string;
+  need: HostNeedParts;
+  needBytes: number;
+  parameters: number;
+  quantization: string;
+  sizeBytes: number;
   supported: boolean;
   tags: string[];
+  tokensPerSecond: number;
   updatedAt: number;
+  why: string;
 }
 
 export interface HubRepository {
@@ -632,11 +647,16 @@ export interface HubSettings {
   token: '' | 'environment' | 'keychain' | 'file';
 }
 
+export interface HubSuggestions {
+  suggestions: HostSuggestion[];
+}
+
 export interface ImportItem {
   bytes: number;
   clones: boolean;
   error: HostError | null;
   job: string;
+  listed: string;
   name: string;
   path: string;
   source: string;
@@ -883,6 +903,7 @@ export interface Schemas {
   HubRepository: HubRepository;
   HubSearch: HubSearch;
   HubSettings: HubSettings;
+  HubSuggestions: HubSuggestions;
   ImportItem: ImportItem;
   ImportPlan: ImportPlan;
   ImportRequest: ImportRequest;
@@ -933,16 +954,17 @@ export const nested: Record<string, Record<string, string>> = {
   HostFinishedList: { requests: '[]HostFinished' },
   HostModel: { download: 'HostDownload', need: 'HostNeedParts', places: '[]HostPlace' },
   HostModelCheck: { error: 'HostError', rows: '[]HostCheckRow' },
-  HostModelList: { folders: '[]', models: '[]HostModel', suggestions: '[]HostSuggestion', watch: 'HostModelsWatch' },
+  HostModelList: { folders: '[]', models: '[]HostModel', watch: 'HostModelsWatch' },
   HostPowerState: { measures: '[]PowerMeasure' },
   HostSpeed: { history: '[]HostSample' },
   HostState: { cache: 'CacheStats', endpoint: 'HostEndpoint', engine: 'HostEngineState', engines: '[]HostEngineState', memory: 'MemoryLedger', power: 'HostPowerState', requests: '[]HostRequest', reuse: 'HostReuse', speed: 'HostSpeed' },
   HostSuggestion: { need: 'HostNeedParts' },
   HostWhatIf: { formats: '[]HostWhatIfFormat' },
   HostWhatIfFormat: { memory: 'MemoryLedger', need: 'HostNeedParts' },
-  HubModel: { tags: '[]' },
+  HubModel: { need: 'HostNeedParts', tags: '[]' },
   HubRepository: { error: 'HostError', files: '[]HubFile' },
   HubSearch: { models: '[]HubModel' },
+  HubSuggestions: { suggestions: '[]HostSuggestion' },
   ImportItem: { error: 'HostError' },
   ImportPlan: { items: '[]ImportItem' },
   Job: { error: 'HostError' },

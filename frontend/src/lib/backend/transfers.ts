@@ -17,6 +17,8 @@ export type HubSettings = schema.HubSettings;
 export type HubChange = schema.HubChange;
 /** One result of a search. */
 export type HubModel = schema.HubModel;
+/** A model to begin with. */
+export type Suggestion = schema.HostSuggestion;
 export type HubRepository = schema.HubRepository;
 export type HubFile = schema.HubFile;
 
@@ -32,7 +34,10 @@ export interface TransfersBackend {
   resume(jobId: string): Promise<void>;
   /** Removes the job from the list. If it is unfinished, its partial files are deleted too. */
   remove(jobId: string): Promise<void>;
-  search(words: string): Promise<HubModel[]>;
+  /** Finds models of the hub; owner: whose, empty for everybody's. */
+  search(words: string, owner: string): Promise<HubModel[]>;
+  /** Three models that fit. */
+  suggestions(): Promise<Suggestion[]>;
   repository(id: string): Promise<HubRepository>;
   hub(): Promise<HubSettings>;
   changeHub(change: HubChange): Promise<HubSettings>;
@@ -76,8 +81,12 @@ export class HttpTransfers implements TransfersBackend {
     await this.#send('DELETE', `control/jobs/${encodeURIComponent(jobId)}`);
   }
 
-  async search(words: string): Promise<HubModel[]> {
-    const query = `words=${encodeURIComponent(words)}`;
+  async suggestions(): Promise<Suggestion[]> {
+    return (await this.#json('HubSuggestions', 'GET', 'control/hub/suggestions')).suggestions;
+  }
+
+  async search(words: string, owner: string): Promise<HubModel[]> {
+    const query = `words=${encodeURIComponent(words)}&owner=${encodeURIComponent(owner)}`;
     return (await this.#json('HubSearch', 'GET', `control/hub/search?${query}`)).models;
   }
 

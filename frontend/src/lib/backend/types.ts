@@ -48,7 +48,6 @@ export type CacheMissCause = CacheMiss['cause'];
 export type Model = schema.HostModel;
 export type ModelState = Model['state'];
 /** A model that a machine without models could begin with. */
-export type Suggestion = schema.HostSuggestion;
 export type ModelDownload = schema.HostDownload;
 export type ModelPlace = schema.HostPlace;
 export type ModelList = schema.HostModelList;

@@ -11,8 +11,10 @@ import type {
   ImportMode,
   ImportPlan,
   Job,
+  Suggestion,
   TransfersBackend,
 } from '../backend/transfers';
+import { baseOf, type Family } from '../hub';
 
 export class TransfersStore {
   readonly #backend: TransfersBackend;
@@ -32,6 +34,10 @@ export class TransfersStore {
   /** The repository whose files are shown. */
   repository = $state.raw<HubRepository | null>(null);
   hub = $state.raw<HubSettings | null>(null);
+  /** Models to begin with; null until they are read. */
+  suggestions = $state.raw<Suggestion[] | null>(null);
+  /** Whether the sheet for downloads is shown. */
+  downloading = $state(false);
   #searches = 0;
 
   constructor(backend: Backend) {
@@ -100,9 +106,36 @@ export class TransfersStore {
   async search(words: string): Promise<void> {
     const search = ++this.#searches;
     await this.#act('search', async () => {
-      const found = await this.#backend.search(words);
+      const found = await this.#backend.search(words, '');
       if (search === this.#searches) this.found = found;
     });
+  }
+
+  clearSearch(): void {
+    this.#searches++;
+    this.found = null;
+  }
+
+  /** Adds the other quantizations of a model to the results, from the same publisher. */
+  async more({ base, owner, name }: Family): Promise<void> {
+    if (this.working.has(`more ${base}`)) return;
+    const search = this.#searches;
+    await this.#act(`more ${base}`, async () => {
+      const found = await this.#backend.search(name, owner);
+      if (search !== this.#searches || !this.found) return;
+      const known = new Set(this.found.map(({ id }) => id));
+      const others = found.filter(({ id }) => baseOf(id) === base && !known.has(id));
+      this.found = [...this.found, ...others];
+    });
+  }
+
+  /** Reads the models to begin with. Without them, nothing is shown. */
+  async readSuggestions(): Promise<void> {
+    try {
+      this.suggestions = await this.#backend.suggestions();
+    } catch {
+      this.suggestions ??= [];
+    }
   }
 
   async look(id: string): Promise<void> {

@@ -2,7 +2,7 @@
 // as seen; Settings shows it again.
 import type { Backend } from '../backend/backend';
 
-export const welcomeSteps = 3;
+export const welcomeSteps = 2;
 
 export class WelcomeStore {
   readonly #backend: Backend;

@@ -51,7 +51,6 @@ import { FakeChecks } from './checks';
 import { endpointAnswer, type EndpointBody } from './endpoint';
 import { fakeWhatIf, fakeWired } from './memory';
 import { completed, fakeModels, fakeNeed } from './models';
-import { fakeSuggestions } from './suggestions';
 import { refusal } from './refusal';
 import { defaultPort, fakeCacheSettings, fakeGeneral, fakeKeys, fakeLog, newKey } from './settings';
 import {
@@ -251,9 +250,6 @@ export class FakeBackend implements Backend {
     const folders = ['/home/you/.cache/huggingface/hub', '/home/you/models'];
     const paused = this.#watchingPaused;
     const watch = { on: !paused, paused, watchedFolders: 12, polledFolders: 0, pollReason: '' };
-    const suggestions = models.some(({ bundled, error }) => !bundled && !error)
-      ? []
-      : fakeSuggestions;
     const largestParameters = roomBytes * 1.5;
     return {
       models: models.map((model) => ({
@@ -263,7 +259,6 @@ export class FakeBackend implements Backend {
       contextTokens,
       roomBytes,
       largestParameters,
-      suggestions,
       folders,
       watch,
     };

@@ -2,6 +2,6 @@
 // ?fake use FakeBackend directly; the browser tests reach it over HTTP, through server.ts.
 export { FakeBackend } from './backend';
 export { fakeConversation, fakeFinished } from './cache';
-export { fakeModel } from './models';
+export { fakeModel, hubModel } from './models';
 export { fakeCache, fakeEngine, fakeState } from './state';
 export { fakeJob } from './transfers';

@@ -120,7 +120,10 @@ const handlers: Record<Exclude<Route, 'GET /control/events'>, Handler> = {
   'PUT /control/hub': ({ transfers }, { body }: Call<schema.HubChange>) =>
     transfers.changeHub(body),
   'GET /control/hub/search': async ({ transfers }, { query }): Promise<schema.HubSearch> => ({
-    models: await transfers.search(query.get('words') ?? ''),
+    models: await transfers.search(query.get('words') ?? '', query.get('owner') ?? ''),
+  }),
+  'GET /control/hub/suggestions': async ({ transfers }): Promise<schema.HubSuggestions> => ({
+    suggestions: await transfers.suggestions(),
   }),
   'GET /control/hub/repository': ({ transfers }, { query }) =>
     transfers.repository(query.get('id') ?? ''),

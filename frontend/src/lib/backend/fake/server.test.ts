@@ -73,7 +73,8 @@ const answers: [string, (backend: Backend) => Promise<unknown>][] = [
   ['logs', (backend) => backend.logs(1)],
   ['chats.list', (backend) => backend.chats.list('words')],
   ['plan', (backend) => backend.transfers.plan(['/a', '/b.zip'], 'move')],
-  ['search', (backend) => backend.transfers.search('words')],
+  ['search', (backend) => backend.transfers.search('words', '')],
+  ['suggestions', (backend) => backend.transfers.suggestions()],
   ['repository', (backend) => backend.transfers.repository('a/b')],
   ['hub', (backend) => backend.transfers.hub()],
 ];

@@ -9,8 +9,13 @@ import type {
   ImportMode,
   ImportPlan,
   Job,
+  Suggestion,
   TransfersBackend,
 } from '../transfers';
+import { fakeNeed } from './models';
+import { fakeSuggestions } from './suggestions';
+
+const GiB = 2 ** 30;
 
 export class FakeTransfers implements TransfersBackend {
   jobs: Job[] = [];
@@ -18,9 +23,26 @@ export class FakeTransfers implements TransfersBackend {
     fakeHubModel('mlx-community/Qwen3.6-35B-A3B-4bit', {
       modelType: 'qwen3_5_moe',
       downloads: 48_210,
+      sizeBytes: 19.5e9,
+      ...judged(20.2 * GiB, 'no', '4-bit, group 64'),
     }),
     fakeHubModel('somebody/Llama-9-70B', { modelType: 'llama9', supported: false, mlx: false }),
-    fakeHubModel('makers/Gated-8B', { gated: true, mlx: false }),
+    fakeHubModel('makers/Gated-8B', { gated: true, mlx: false, licence: 'llama3.1' }),
+    fakeHubModel('mlx-community/Qwen3.6-35B-A3B-3bit', {
+      modelType: 'qwen3_5_moe',
+      downloads: 1_790,
+      sizeBytes: 15.2e9,
+      ...judged(15.1 * GiB, 'tight', '3-bit, group 64'),
+    }),
+  ];
+  /** What a search in one publisher's models finds besides. */
+  more: HubModel[] = [
+    fakeHubModel('mlx-community/Qwen3.6-35B-A3B-8bit', {
+      modelType: 'qwen3_5_moe',
+      sizeBytes: 36.9e9,
+      ...judged(36.6 * GiB, 'no', '8-bit, group 64'),
+    }),
+    fakeHubModel('mlx-community/Qwen3.6-35B-A3B-4bit', { modelType: 'qwen3_5_moe' }),
   ];
   settings: HubSettings = {
     endpoint: 'https://huggingface.co',
@@ -40,6 +62,7 @@ export class FakeTransfers implements TransfersBackend {
       writtenBytes: mode === 'copy' && !refused ? 18.6e9 : 0,
       clones: false,
       job: '',
+      listed: '',
       error: refused
         ? {
             code: 'bad_request',
@@ -107,9 +130,13 @@ export class FakeTransfers implements TransfersBackend {
     this.set(this.jobs.filter(({ id }) => id !== jobId));
   }
 
-  async search(words: string): Promise<HubModel[]> {
-    this.#did(`search ${words}`);
-    return this.found;
+  async search(words: string, owner: string): Promise<HubModel[]> {
+    this.#did(`search ${words}${owner && ` of ${owner}`}`);
+    return owner ? this.more : this.found;
+  }
+
+  async suggestions(): Promise<Suggestion[]> {
+    return fakeSuggestions;
   }
 
   async repository(id: string): Promise<HubRepository> {
@@ -176,17 +203,37 @@ export function fakeJob(change: Partial<Job> = {}): Job {
   };
 }
 
+/** What a model would need, as the server judges it. */
+export function judged(
+  needBytes: number,
+  fits: HubModel['fits'],
+  quantization: string,
+): Partial<HubModel> {
+  const need = fakeNeed(needBytes, 40_960);
+  return { needBytes, need, fits, quantization, tokensPerSecond: 41.3 };
+}
+
 export function fakeHubModel(id: string, change: Partial<HubModel> = {}): HubModel {
   return {
     id,
     modelType: 'qwen3',
     supported: true,
+    why: '',
     mlx: true,
     tags: ['safetensors'],
     downloads: 1000,
     likes: 10,
     gated: false,
+    licence: 'apache-2.0',
+    sizeBytes: 0,
     updatedAt: 0,
+    quantization: '',
+    parameters: 0,
+    contextTokens: 0,
+    needBytes: 0,
+    need: fakeNeed(0, 0),
+    fits: 'no',
+    tokensPerSecond: 0,
     ...change,
   };
 }
