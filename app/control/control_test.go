@@ -473,8 +473,8 @@ func TestContract(t *testing.T) {
 	state.Engine.Error = &Error{}
 	state.Power.Measures = []power.Measure{{}}
 	contract(t, state, map[string]string{
-		"": "version engine engines endpoint memory cache speed power requests lastFinished " +
-			"modelsVersion checking checksVersion roomBytes",
+		"": "version engine engines endpoint memory cache speed power pressure requests " +
+			"lastFinished modelsVersion checking checksVersion roomBytes",
 		"engine": "status model progress device contextTokens cacheFormat stateFormat " +
 			"drafter draftModel draftModelUnused error retryAt notice requested pinned " +
 			"requests memoryBytes reservedBytes generatedTokens draftTokens acceptedTokens " +

@@ -26,6 +26,7 @@ type State struct {
 	Cache    cache.Stats   `json:"cache"`
 	Speed    Speed         `json:"speed"`
 	Power    PowerState    `json:"power"`
+	Pressure PressureState `json:"pressure"`
 	Requests []Request     `json:"requests"`
 	// LastFinished is the ID of the request that finished last, "" if none has. When it changes,
 	// Finished has a new entry.

@@ -11,6 +11,7 @@ import { engineSteps, openingSteps, overviewSteps } from './overview-steps.mjs';
 import { settingsSteps, storedSteps } from './settings-steps.mjs';
 import { sheetSteps } from './sheet-steps.mjs';
 import { transferSteps } from './transfers.mjs';
+import { systemSteps } from './system-steps.mjs';
 import { threadSteps } from './thread-steps.mjs';
 import { similaritySteps, trySteps } from './try-steps.mjs';
 import { welcomeSteps } from './welcome.mjs';
@@ -29,6 +30,7 @@ const all = [
   ...modelsSteps,
   ...settingsSteps,
   ...memorySteps,
+  ...systemSteps,
   ...transferSteps,
   ...sheetSteps,
   ...storedSteps,

@@ -19,6 +19,7 @@ import { refused, unreachable as texts } from '../../strings/errors';
 import type { Schemas } from './schema';
 import { HttpChats } from './chats';
 import { HttpChecks } from './checks';
+import { HttpSystem } from './system';
 import { HttpTransfers } from './transfers';
 import type {
   ApiKey,
@@ -60,6 +61,7 @@ const maxKeepaliveBytes = 60_000;
 export class HttpBackend implements Backend {
   readonly #token: string;
   readonly transfers = new HttpTransfers((method, path, body) => this.#send(method, path, body));
+  readonly system = new HttpSystem((method, path, body) => this.#send(method, path, body));
   readonly checks = new HttpChecks((method, path, body) => this.#send(method, path, body));
   readonly chats = new HttpChats(
     (method, path, body) => this.#send(method, path, body),

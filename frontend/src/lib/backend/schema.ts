@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: daeeaa03c14b626a9d7af23e0f3780c13494ba6e78523b6bfe46d3b9b9ccf49b
+// SHA-256 of openapi.json: 6e38dfe1f4140d69d437c97c9478aa6f1a5546777b134b9f96b4df84b41f2ad0
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -30,6 +30,10 @@ export interface APIKeyChange {
 
 export interface APIKeyList {
   keys: APIKey[];
+}
+
+export interface BugReport {
+  parts: ReportPart[];
 }
 
 export interface CacheChange {
@@ -255,6 +259,7 @@ export interface GeneralChange {
   allowOrigins?: string[];
   apiKey?: string;
   defaultModel?: string;
+  freeUnderPressure?: boolean;
   idleUnloadMinutes?: number;
   importFolder?: string;
   launch?: '' | 'on' | 'off';
@@ -269,6 +274,8 @@ export interface GeneralChange {
   saveOnBattery?: boolean;
   startAtLogin?: boolean;
   throttleWhenHot?: boolean;
+  updateFeed?: string;
+  updateKey?: string;
   welcomed?: boolean;
 }
 
@@ -277,6 +284,7 @@ export interface GeneralSettings {
   allowOrigins: string[];
   apiKey: string;
   defaultModel: string;
+  freeUnderPressure: boolean;
   idleUnloadMinutes: number;
   importFolder: string;
   launch: '' | 'on' | 'off';
@@ -295,6 +303,8 @@ export interface GeneralSettings {
   saveOnBattery: boolean;
   startAtLogin: boolean;
   throttleWhenHot: boolean;
+  updateFeed: string;
+  updateKey: string;
   welcomed: boolean;
 }
 
@@ -494,6 +504,15 @@ export interface HostPowerState {
   thermalState: '' | 'nominal' | 'fair' | 'serious' | 'critical';
 }
 
+export interface HostPressureState {
+  advice: HostUnloadAdvice[];
+  freedBytes: number;
+  level: '' | 'normal' | 'warning' | 'critical';
+  stallPercent: number;
+  swapTotalBytes: number;
+  swapUsedBytes: number;
+}
+
 export interface HostRequest {
   cachedTokens: number;
   generatedTokens: number;
@@ -530,6 +549,7 @@ export interface HostState {
   memory: MemoryLedger;
   modelsVersion: number;
   power: HostPowerState;
+  pressure: HostPressureState;
   requests: HostRequest[];
   roomBytes: number;
   speed: HostSpeed;
@@ -543,6 +563,14 @@ export interface HostSuggestion {
   need: HostNeedParts;
   needBytes: number;
   note: string;
+}
+
+export interface HostUnloadAdvice {
+  busy: boolean;
+  freesBytes: number;
+  lastUsedAt: number;
+  model: string;
+  pinned: boolean;
 }
 
 export interface HostWhatIf {
@@ -713,6 +741,11 @@ export interface PowerMeasure {
   title: string;
 }
 
+export interface ReportPart {
+  name: string;
+  text: string;
+}
+
 export interface SettingsModel {
   aliases?: string[];
   contextTokens?: number;
@@ -769,6 +802,20 @@ export interface StoredList {
   items: StoredItem[];
 }
 
+export interface UpdateStatus {
+  bytes: number;
+  checkedAt: number;
+  current: string;
+  doneBytes: number;
+  error: HostError | null;
+  goesBack: boolean;
+  installed: boolean;
+  notes: string;
+  phase: 'off' | 'idle' | 'checking' | 'available' | 'downloading' | 'ready';
+  previous: string;
+  version: string;
+}
+
 export interface WatchRequest {
   paused?: boolean;
 }
@@ -802,6 +849,7 @@ export interface Schemas {
   APIKey: APIKey;
   APIKeyChange: APIKeyChange;
   APIKeyList: APIKeyList;
+  BugReport: BugReport;
   CacheChange: CacheChange;
   CacheConversation: CacheConversation;
   CacheDetail: CacheDetail;
@@ -846,11 +894,13 @@ export interface Schemas {
   HostNeedParts: HostNeedParts;
   HostPlace: HostPlace;
   HostPowerState: HostPowerState;
+  HostPressureState: HostPressureState;
   HostRequest: HostRequest;
   HostSample: HostSample;
   HostSpeed: HostSpeed;
   HostState: HostState;
   HostSuggestion: HostSuggestion;
+  HostUnloadAdvice: HostUnloadAdvice;
   HostWhatIf: HostWhatIf;
   HostWhatIfFormat: HostWhatIfFormat;
   HubChange: HubChange;
@@ -875,12 +925,14 @@ export interface Schemas {
   PinRequest: PinRequest;
   PlaceRequest: PlaceRequest;
   PowerMeasure: PowerMeasure;
+  ReportPart: ReportPart;
   SettingsModel: SettingsModel;
   StartRequest: StartRequest;
   StopRequest: StopRequest;
   StoredDeleted: StoredDeleted;
   StoredItem: StoredItem;
   StoredList: StoredList;
+  UpdateStatus: UpdateStatus;
   WatchRequest: WatchRequest;
   WiredCommands: WiredCommands;
   WiredRequest: WiredRequest;
@@ -891,6 +943,7 @@ export interface Schemas {
 export const nested: Record<string, Record<string, string>> = {
   APIKey: { models: '[]' },
   APIKeyList: { keys: '[]APIKey' },
+  BugReport: { parts: '[]ReportPart' },
   CacheDetail: { entries: '[]CacheEntry' },
   CacheList: { conversations: '[]CacheConversation', stats: 'CacheStats' },
   CacheSettings: { needsRestart: '[]', readOnly: '[]' },
@@ -911,8 +964,9 @@ export const nested: Record<string, Record<string, string>> = {
   HostModelCheck: { error: 'HostError', rows: '[]HostCheckRow' },
   HostModelList: { folders: '[]', models: '[]HostModel', suggestions: '[]HostSuggestion', watch: 'HostModelsWatch' },
   HostPowerState: { measures: '[]PowerMeasure' },
+  HostPressureState: { advice: '[]HostUnloadAdvice' },
   HostSpeed: { history: '[]HostSample' },
-  HostState: { cache: 'CacheStats', endpoint: 'HostEndpoint', engine: 'HostEngineState', engines: '[]HostEngineState', memory: 'MemoryLedger', power: 'HostPowerState', requests: '[]HostRequest', speed: 'HostSpeed' },
+  HostState: { cache: 'CacheStats', endpoint: 'HostEndpoint', engine: 'HostEngineState', engines: '[]HostEngineState', memory: 'MemoryLedger', power: 'HostPowerState', pressure: 'HostPressureState', requests: '[]HostRequest', speed: 'HostSpeed' },
   HostSuggestion: { need: 'HostNeedParts' },
   HostWhatIf: { formats: '[]HostWhatIfFormat' },
   HostWhatIfFormat: { memory: 'MemoryLedger', need: 'HostNeedParts' },
@@ -931,5 +985,6 @@ export const nested: Record<string, Record<string, string>> = {
   StoredDeleted: { left: '[]' },
   StoredItem: { paths: '[]' },
   StoredList: { items: '[]StoredItem' },
+  UpdateStatus: { error: 'HostError' },
   WiredStatus: { commands: 'WiredCommands' },
 };

@@ -1,0 +1,11 @@
+// The keyboard shortcuts that the sheet lists, by where they apply. A shortcut is one row here,
+// with its keys and its text in strings/help.ts.
+import { shortcutSheet } from '../strings/help';
+
+type Shortcut = keyof typeof shortcutSheet.keys;
+
+export const shortcuts: Record<keyof typeof shortcutSheet.groups, readonly Shortcut[]> = {
+  everywhere: ['palette', 'page', 'shortcuts', 'close'],
+  chat: ['send', 'line', 'find'],
+  lists: ['move', 'remove'],
+};
