@@ -54,8 +54,7 @@ func (u *Updater) unpackAndTry(ctx context.Context, f File, version string) erro
 // next start runs, "" if nothing has changed. The error is a Problem; then nothing has changed,
 // either.
 func (u *Updater) Apply() (applied string, err error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	defer u.locked()()
 	folder, to := filepath.Join(u.place.next(), filepath.FromSlash(u.record.Folder)), u.record.Ready
 	if u.record.GoBack {
 		folder, to = u.place.previous(), u.record.Previous
@@ -121,11 +120,10 @@ func (u *Updater) changed(folder string) error {
 
 // finish completes what an earlier run was killed in, and removes what it has left.
 func (u *Updater) finish() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	if u.options.Install == "" {
 		return
 	}
+	defer u.locked()()
 	unlock, err := u.lock()
 	if err != nil {
 		return // another Headroom is at it
@@ -172,8 +170,7 @@ func same(a, b string) bool {
 // several times, and never ran for a while, it takes the version before back, and returns true: the
 // caller starts again.
 func (u *Updater) Started() (goBack bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	defer u.locked()()
 	r := &u.record
 	if r.Fresh == "" || !same(r.Fresh, u.options.Version) {
 		return false
@@ -196,8 +193,7 @@ func (u *Updater) Started() (goBack bool) {
 // Healthy is called when a program of the installation has run for a while, or has quit as it
 // should. Started then no longer counts.
 func (u *Updater) Healthy() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	defer u.locked()()
 	if u.record.Fresh != "" && same(u.record.Fresh, u.options.Version) {
 		u.record.Fresh, u.record.Starts = "", 0
 		_ = u.save()

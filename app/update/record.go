@@ -44,6 +44,14 @@ func readRecord(path string) (r record) {
 	return r
 }
 
+// locked locks mu and reads the record again: the menu-bar app and a server of one installation
+// share it. The caller calls unlock.
+func (u *Updater) locked() (unlock func()) {
+	u.mu.Lock()
+	u.record = readRecord(u.options.File)
+	return u.mu.Unlock
+}
+
 // save writes the record. The caller holds mu. The error is a Problem.
 func (u *Updater) save() error {
 	data, err := json.MarshalIndent(u.record, "", "  ")

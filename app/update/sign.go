@@ -32,7 +32,7 @@ func ParseKey(text string) (k Key, err error) {
 	if len(lines) == 0 {
 		return Key{}, errors.New("the key is empty, expected 56 characters that begin with RW")
 	}
-	data, err := base64.StdEncoding.DecodeString(lines[len(lines)-1])
+	data, err := base64.StdEncoding.Strict().DecodeString(lines[len(lines)-1])
 	if err != nil || len(data) != len(algorithm)+idBytes+ed25519.PublicKeySize ||
 		string(data[:2]) != algorithm {
 		return Key{}, errors.New("it is no key of minisign, which has 56 characters and begins " +
@@ -53,7 +53,7 @@ func (k Key) Verify(message, signature []byte) error {
 	for i := range lines {
 		lines[i] = bytes.TrimRight(lines[i], "\r")
 	}
-	first, err := base64.StdEncoding.DecodeString(string(lines[1]))
+	first, err := base64.StdEncoding.Strict().DecodeString(string(lines[1]))
 	switch {
 	case err != nil || len(first) != len(algorithm)+idBytes+ed25519.SignatureSize:
 		return errors.New("the second line of the signature file is no signature of minisign")
@@ -69,7 +69,7 @@ func (k Key) Verify(message, signature []byte) error {
 		return errors.New("the feed was changed after it was signed")
 	}
 	comment, ok := bytes.CutPrefix(lines[2], []byte("trusted comment: "))
-	second, err := base64.StdEncoding.DecodeString(string(lines[3]))
+	second, err := base64.StdEncoding.Strict().DecodeString(string(lines[3]))
 	if !ok || err != nil || !ed25519.Verify(k.key, append(bytes.Clone(sign), comment...), second) {
 		return errors.New("the comment of the signature was changed after it was signed")
 	}

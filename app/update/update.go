@@ -19,7 +19,6 @@ package update
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime"
@@ -110,9 +109,7 @@ func New(o Options) *Updater {
 		o.step = func(string) {}
 	}
 	u := &Updater{options: o, place: place{o.Install}, client: newClient(), log: o.Log}
-	u.record = readRecord(o.File)
-	u.status = Status{Installed: o.Install != "",
-		CheckedAtUnixMs: u.record.CheckedAtUnixMs}
+	u.status = Status{Installed: o.Install != ""}
 	u.finish()
 	return u
 }
@@ -120,9 +117,9 @@ func New(o Options) *Updater {
 // Status returns the current status.
 func (u *Updater) Status() Status {
 	address, _ := u.options.Feed()
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	defer u.locked()()
 	s := u.status
+	s.CheckedAtUnixMs = u.record.CheckedAtUnixMs
 	s.Current = strings.TrimPrefix(u.options.Version, "v")
 	s.Previous, s.GoesBack = strings.TrimPrefix(u.record.Previous, "v"), u.record.GoBack
 	switch {
@@ -176,10 +173,8 @@ func (u *Updater) Check(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.status.CheckedAtUnixMs = u.options.now().UnixMilli()
-	u.record.CheckedAtUnixMs = u.status.CheckedAtUnixMs
+	defer u.locked()()
+	u.record.CheckedAtUnixMs = u.options.now().UnixMilli()
 	u.status.Version, u.status.Notes, u.status.Bytes, u.file = "", "", 0, File{}
 	if err := u.refuseOlder(feed.Version); err != nil {
 		return errors.Join(err, u.save())
@@ -250,10 +245,10 @@ func (u *Updater) stage(ctx context.Context, f File, version string) error {
 		return err
 	}
 	defer lock()
-	u.mu.Lock()
+	unlock := u.locked()
 	u.record.Ready, u.record.Folder = "", ""
 	err = u.save()
-	u.mu.Unlock()
+	unlock()
 	if err == nil {
 		err = u.place.prepare()
 	}
@@ -277,8 +272,7 @@ func (u *Updater) stage(ctx context.Context, f File, version string) error {
 		return errors.Join(err, u.place.clear())
 	}
 	u.log.Info("the update is ready; it is applied at quit", "version", version)
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	defer u.locked()()
 	u.record.Ready, u.record.Folder, u.record.GoBack = version, f.Folder, false
 	u.status.Version = ""
 	return u.save()
@@ -306,8 +300,7 @@ func (u *Updater) Cancel() error {
 		cancel()
 		u.working.Wait()
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	defer u.locked()()
 	u.record.Ready, u.record.Folder, u.record.GoBack = "", "", false
 	return errors.Join(u.save(), u.place.clear())
 }
@@ -315,8 +308,7 @@ func (u *Updater) Cancel() error {
 // Back lets the version before take the place of this one when Headroom quits. The error is a
 // Problem.
 func (u *Updater) Back() error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	defer u.locked()()
 	if u.record.Previous == "" {
 		return problem.New(problem.NotFound, "There is no earlier version to go back to", "",
 			"Install it by hand.")
@@ -349,8 +341,7 @@ func (u *Updater) Run(ctx context.Context) {
 // due reports whether a day has passed since the last check. A failed one counts.
 func (u *Updater) due() bool {
 	address, _ := u.options.Feed()
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	defer u.locked()()
 	now := u.options.now()
 	if address == "" || now.Sub(time.UnixMilli(u.record.TriedAtUnixMs)) < checkEvery {
 		return false
@@ -372,6 +363,3 @@ func (u *Updater) Close() {
 	}
 	u.working.Wait()
 }
-
-// String describes a status for the log.
-func (s Status) String() string { return fmt.Sprintf("%s %s", s.Phase, s.Version) }

@@ -16,10 +16,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -238,6 +240,7 @@ func TestRefused(t *testing.T) {
 		return func(_ map[string][]byte, feed *Feed) { change(&feed.Files[1]) }
 	}
 	other := newWorld(t)
+	var ofAnother []byte // a signature of another feed
 	for _, c := range []struct {
 		name, version string
 		change        func(files map[string][]byte, feed *Feed)
@@ -248,11 +251,9 @@ func TestRefused(t *testing.T) {
 			files["/feed.json"], _ = json.Marshal(feed)
 			files["/feed.json.minisig"] = other.sign(files["/feed.json"])
 		}, "changed after it was signed"},
-		{"a changed feed", "0.2.0", func(files map[string][]byte, feed *Feed) {
-			old, _ := json.Marshal(feed)
-			files["/feed.json.minisig"] = newestSign
-			_ = old
-		}, "signature"},
+		{"a changed feed", "0.2.0", func(files map[string][]byte, _ *Feed) {
+			files["/feed.json.minisig"] = ofAnother
+		}, "changed after it was signed"},
 		{"a signature that is none", "0.2.0", set("/feed.json.minisig", []byte("a\nb\nc\nd\n")),
 			"no signature of minisign"},
 		{"an empty signature", "0.2.0", set("/feed.json.minisig", []byte{}), "1 lines"},
@@ -279,7 +280,7 @@ func TestRefused(t *testing.T) {
 			"does not start"},
 	} {
 		w := newWorld(t)
-		newestSign = w.sign([]byte("another feed"))
+		ofAnother = w.sign([]byte("another feed"))
 		w.publish(c.version, c.change)
 		if c.name == "no feed" || c.name == "an archive that is gone" {
 			w.mu.Lock()
@@ -312,8 +313,6 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-var newestSign []byte
-
 // TestReplayedFeed: a feed that was signed once is refused after a newer one was seen.
 func TestReplayedFeed(t *testing.T) {
 	w := newWorld(t)
@@ -332,70 +331,85 @@ func TestReplayedFeed(t *testing.T) {
 	}
 }
 
-// TestKilled: wherever a run is killed while it applies an update or goes back, a whole version is
-// installed, and the next run completes it or tries again.
+// TestKilled: wherever a process is killed while it applies an update or goes back, a whole version
+// is installed, and the next run completes it or tries again.
 func TestKilled(t *testing.T) {
-	for _, step := range []string{"noted", "exchanged", "kept", "saved"} {
-		for _, back := range []bool{false, true} {
-			w := newWorld(t)
-			w.publish("0.2.0", nil)
-			w.download(w.start())
-			want := "0.2.0"
-			if back {
-				if _, err := w.start().Apply(); err != nil {
-					t.Fatal(err)
-				}
-				if err := w.start().Back(); err != nil {
-					t.Fatal(err)
-				}
-				want = "0.1.0"
+	for _, c := range []struct {
+		step string
+		back bool
+	}{{"noted", false}, {"exchanged", false}, {"kept", false}, {"saved", false}, {"noted", true},
+		{"exchanged", true}, {"saved", true}} {
+		w := newWorld(t)
+		w.publish("0.2.0", nil)
+		w.download(w.start())
+		want := "0.2.0"
+		if c.back {
+			if _, err := w.start().Apply(); err != nil {
+				t.Fatal(err)
 			}
-			killed := false
-			w.options.step = func(now string) {
-				if now == step && !killed {
-					killed = true
-					panic("killed")
-				}
+			if err := w.start().Back(); err != nil {
+				t.Fatal(err)
 			}
-			func() {
-				defer func() { _ = recover() }()
-				_, _ = w.start().Apply()
-			}()
-			w.options.step = nil
-			if step == "kept" && back {
-				continue // there is no such step
+			want = "0.1.0"
+		}
+		w.applyKilled(c.step)
+		w.installed() // it is whole
+		u := w.start()
+		if w.installed() != want { // the next quit tries again
+			if to, err := u.Apply(); to != want || err != nil {
+				t.Errorf("%+v: applied %q, %v", c, to, err)
 			}
-			if !killed {
-				t.Errorf("%s, back %t: not killed", step, back)
-			}
-			w.unlock()
-			w.installed() // it is whole
-			u := w.start()
-			if w.installed() != want { // the next quit tries again
-				if to, err := u.Apply(); to != want || err != nil {
-					t.Errorf("%s, back %t: applied %q, %v", step, back, to, err)
-				}
-				u = w.start()
-			}
-			s := u.Status()
-			if w.installed() != want || s.Phase != Idle || s.GoesBack ||
-				(s.Previous == "0.1.0") == back {
-				t.Errorf("%s, back %t: %s is installed, %+v", step, back, w.installed(), s)
-			}
-			if !back {
-				if err := u.Back(); err != nil {
-					t.Fatal(err)
-				}
-				if to, err := u.Apply(); to != "0.1.0" || err != nil || w.installed() != "0.1.0" {
-					t.Errorf("%s: gone back to %q, %v", step, to, err)
-				}
-			}
+			u = w.start()
+		}
+		s := u.Status()
+		if w.installed() != want || s.Phase != Idle || s.GoesBack ||
+			(s.Previous == "0.1.0") == c.back {
+			t.Errorf("%+v: %s is installed, %+v", c, w.installed(), s)
+		}
+		if c.back {
+			continue
+		}
+		if err := u.Back(); err != nil {
+			t.Fatal(err)
+		}
+		if to, err := u.Apply(); to != "0.1.0" || err != nil || w.installed() != "0.1.0" {
+			t.Errorf("%+v: gone back to %q, %v", c, to, err)
 		}
 	}
 }
 
-// unlock releases the lock of a run that was killed, as the system does when a process ends.
-func (w *world) unlock() { _ = os.Remove(w.record + ".lock") }
+// killedAt is the variable with the step at which TestApplyInProcess kills itself.
+const killedAt = "HEADROOM_TEST_KILLED_AT"
+
+// applyKilled runs Apply in another process, which kills itself at a step.
+func (w *world) applyKilled(step string) {
+	w.t.Helper()
+	c := exec.Command(os.Args[0], "-test.run=^TestApplyInProcess$")
+	c.Env = append(os.Environ(), killedAt+"="+step, "HEADROOM_TEST_INSTALL="+w.install,
+		"HEADROOM_TEST_RECORD="+w.record, "HEADROOM_TEST_VERSION="+w.installed())
+	said, err := c.CombinedOutput()
+	if status, ok := c.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() {
+		w.t.Fatalf("%s: the process was not killed: %v\n%s", step, err, said)
+	}
+}
+
+func TestApplyInProcess(t *testing.T) {
+	step := os.Getenv(killedAt)
+	if step == "" {
+		t.Skip("TestKilled runs it in another process")
+	}
+	u := New(Options{Feed: func() (string, string) { return "", "" },
+		Version: os.Getenv("HEADROOM_TEST_VERSION"), File: os.Getenv("HEADROOM_TEST_RECORD"),
+		Install: os.Getenv("HEADROOM_TEST_INSTALL"), Program: "headroom",
+		step: func(now string) {
+			if now == step {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {}
+			}
+		}})
+	to, err := u.Apply()
+	t.Fatalf("applied %q, %v", to, err)
+}
 
 // TestFailingVersion: a version that is started again and again without running for a while makes
 // way for the one before.
@@ -591,7 +605,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestMinisign: a signature that minisign 0.11 made with -l is valid, and no changed one is.
+// TestKeys: a signature is valid, no changed one is, and only addresses that nobody between can
+// change are feeds.
 func TestKeys(t *testing.T) {
 	w := newWorld(t)
 	key, err := ParseKey("untrusted comment: minisign public key 1\n" + w.public + "\n")

@@ -11,8 +11,24 @@ import { fileURLToPath } from 'node:url';
 import { accessibilityFaults } from './axe.mjs';
 import { goTo, until } from './helpers.mjs';
 
-/** Checks the page with axe, and takes a picture, in both themes. */
+/**
+ * Checks the page with axe, and takes a picture, in both themes. No text leaves the page or the
+ * sheet at any width; 550 pixels is a zoom of 200 %.
+ */
 async function seen(page, shot, name) {
+  for (const width of [390, 550, 800, 1600, 1100]) {
+    await page.setViewportSize({ width, height: 720 });
+    const over = await page.evaluate(() =>
+      [
+        document.scrollingElement,
+        ...document.querySelectorAll('dialog[open], [data-testid=update]'),
+      ]
+        .filter((element) => element.scrollWidth > element.clientWidth)
+        .map((element) => `${element.tagName} ${element.scrollWidth} > ${element.clientWidth}`),
+    );
+    assert.deepEqual(over, [], `${name} at ${width} pixels`);
+    if (width === 390) await shot(`${name}-390`);
+  }
   for (const colorScheme of ['dark', 'light']) {
     await page.emulateMedia({ colorScheme });
     assert.deepEqual(await accessibilityFaults(page), [], `${name}, ${colorScheme}`);
