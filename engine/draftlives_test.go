@@ -160,6 +160,9 @@ func draftLife(t *testing.T, seed uint64, src engine.Source, o engine.Options, f
 	o.PreferPrefill, o.PromptCacheSize = r.IntN(3) == 0, r.IntN(4)
 	o.Speculate = engine.SpeculateAuto
 	many := openModel(t, src, o)
+	if seed%2 == 1 { // the device samples, as a GPU does
+		makeAsync(many)
+	}
 	ask := &drafter{r: r, depth: draft.MaxTokens, wrong: 0.2, vocab: 200}
 	requests := manyKinds(rand.New(rand.NewPCG(seed, 6)), o.ContextTokens, forms)
 	if forms {

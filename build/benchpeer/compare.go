@@ -125,11 +125,12 @@ func median(samples []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// speeds returns the samples of rows by ID.
+// speeds returns the samples of rows by ID, without the first one of each row: llama-bench computes
+// something before it measures, too, so that the weights are mapped.
 func speeds(rows []bench.Row) samples {
 	byID := samples{}
 	for _, r := range rows {
-		byID[r.ID] = r.Samples
+		byID[r.ID] = r.Samples[min(1, len(r.Samples)):]
 	}
 	return byID
 }
@@ -142,7 +143,7 @@ func (c *comparison) runHeadroom(ctx context.Context) (*bench.Report, error) {
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "report.json")
 	contexts := "--contexts=" + strconv.Itoa(max(c.depth, 1))
-	_, err = output(ctx, c.headroom, "bench", "--only=dense", "--device=cpu", "--repeat=1",
+	_, err = output(ctx, c.headroom, "bench", "--only=dense", "--device=cpu", "--repeat=2",
 		"--dense="+c.config, "--threads="+strconv.Itoa(c.threads), "--prompts="+c.lengths(),
 		contexts, "--tokens="+strconv.Itoa(decodeTokens), "--json="+file)
 	if err != nil {

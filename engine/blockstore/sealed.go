@@ -356,7 +356,7 @@ func (s *Store) destroySlot(tx *sql.Tx, k Key) error {
 	if _, err := s.safe().slots.Key(uint32(slot)); errors.Is(err, seal.ErrNoSalt) {
 		return nil
 	}
-	s.keysDirty.Store(true)
+	defer s.keysDirty.Store(true) // after the write: a sync before it does not count
 	return s.safe().slots.Destroy(uint32(slot))
 }
 
@@ -397,8 +397,10 @@ func (s *Store) removeFiles(tx *sql.Tx, keys ...Key) error {
 
 // syncKeys makes the slots durable, if some have changed.
 func (s *Store) syncKeys() error {
+	s.keysMu.Lock() // so that a caller also waits for a sync that another has begun
+	defer s.keysMu.Unlock()
 	safe := s.safe()
-	if safe == nil || !s.keysDirty.Swap(false) {
+	if !s.keysDirty.Swap(false) || safe == nil {
 		return nil
 	}
 	if err := safe.slots.Sync(); err != nil {
@@ -454,8 +456,8 @@ func (s *Store) sweepSlots(tx *sql.Tx) error {
 	}
 	for slot := range full {
 		if !used[slot] {
-			s.keysDirty.Store(true)
-			if err := s.safe().slots.Destroy(slot); err != nil {
+			err := s.safe().slots.Destroy(slot)
+			if s.keysDirty.Store(true); err != nil {
 				return err
 			}
 		}

@@ -83,8 +83,8 @@ func (s *Store) warnOnce(kind string, err error) {
 
 // saveFailed counts and logs a sequence that could not be saved.
 func (s *Store) saveFailed(err error) {
-	s.count("save errors", 1)
-	s.pending.mu.Lock()
+	s.pending.mu.Lock() // one flush gets both
+	s.pending.counts["save errors"]++
 	s.pending.lastSave = err.Error()
 	s.pending.mu.Unlock()
 	s.warnOnce("save", err)

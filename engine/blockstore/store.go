@@ -89,6 +89,7 @@ type Store struct {
 	sealer atomic.Pointer[safe]
 
 	keysDirty atomic.Bool // slots have changed since the last sync
+	keysMu    sync.Mutex  // held during a sync of slots
 	writeMu   sync.Mutex  // serializes writing transactions, because SQLite waits by sleeping
 
 	owner string       // unique; part of the names of temporary files, and of unfinished rows

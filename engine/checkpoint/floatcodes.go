@@ -108,8 +108,8 @@ func (s Scope) openFloats(p *floatPacking, name string, n, k int) *floatCodes {
 			fmt.Sprintf("%s%s in %s has the width %d, expected a multiple of %d", s.path, name,
 				p.method, k, unit), otherWeights)
 	}
-	if expected := s.w.Config.Quantization.of(s.path + name); err == nil && expected.Bits != 0 &&
-		expected.Mode != x.mode {
+	if expected := s.w.Config.Quantization.of(s.path + name); err == nil && !s.inBlock &&
+		expected.Bits != 0 && expected.Mode != x.mode {
 		err = s.mismatch("%s%s is packed as %s, but config.json says %s", s.path, name, x.mode,
 			expected)
 	}

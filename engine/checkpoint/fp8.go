@@ -105,7 +105,7 @@ func (q *Quantization) hasBlocks(module string) bool {
 // blockOf returns the rows and columns of the blocks of a module.
 func (q *Quantization) blockOf(module string) [2]int {
 	if q.schemes != nil {
-		if s, ok := q.schemes.of(module); ok && s.pack.Group > 0 && len(s.Block) == 2 {
+		if s, ok := q.schemes.of(module); ok && s.Strategy == blockStrategy && s.pack.Group > 0 {
 			return [2]int{s.Block[0], s.Block[1]}
 		}
 	}

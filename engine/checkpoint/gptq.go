@@ -101,6 +101,7 @@ func orderedObject(name string, data json.RawMessage) (keys []string,
 	if err := modelfile.Decode(name, data, &values); err != nil || values == nil {
 		return nil, nil, err
 	}
+	seen := make(map[string]bool, len(values))
 	for d := json.NewDecoder(bytes.NewReader(data)); ; {
 		token, err := d.Token()
 		if err != nil {
@@ -112,8 +113,8 @@ func orderedObject(name string, data json.RawMessage) (keys []string,
 		case json.Delim('}'):
 			return keys, values, nil
 		}
-		if key := token.(string); !slices.Contains(keys, key) {
-			keys = append(keys, key)
+		if key := token.(string); !seen[key] {
+			seen[key], keys = true, append(keys, key)
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {

@@ -111,7 +111,7 @@ func (s Scope) checkScheme(name string, x *integers) error {
 	if expected.Group == 0 || expected.Group > x.k {
 		expected.Group = got.Group
 	}
-	if expected.Bits != 0 && expected != got {
+	if expected.Bits != 0 && expected != got && !s.inBlock {
 		return s.mismatch("%s%s is packed as %s, but config.json says %s", s.path, name, got,
 			expected)
 	}

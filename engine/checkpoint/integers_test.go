@@ -306,6 +306,10 @@ func TestPackingRefusals(t *testing.T) {
 		{ordered, problem.ModelBroken, "tensor m.g_idx: group 1 has more inputs than 128"},
 		{gptq.change("g_idx", func(x *safetensors.Tensor) { x.Data[4] = 2 }), problem.ModelBroken,
 			"tensor m.g_idx: input 1 is in group 2, expected 0 to 1"},
+		{gptq.change("g_idx", func(x *safetensors.Tensor) { // 2^32 in 64 bits
+			x.DType, x.Data = safetensors.I64, make([]byte, 8*packedK)
+			x.Data[8+4] = 1
+		}), problem.ModelBroken, "tensor m.g_idx: input 1 is in group 4294967296, expected 0 to 1"},
 		{gptq.change("g_idx", func(x *safetensors.Tensor) {
 			copy(x.Data, []byte{0xff, 0xff, 0xff, 0xff})
 		}), problem.ModelBroken, "tensor m.g_idx: 1 of 256 inputs have no group"},

@@ -31,7 +31,12 @@ func (s Scope) order(name string, x *integers) error {
 		return nil
 	}
 	size := t.DType.Bytes()
-	group := func(i int) int { return int(int32(binary.LittleEndian.Uint32(t.Data[i*size:]))) }
+	group := func(i int) int {
+		if t.DType == safetensors.I64 {
+			return int(binary.LittleEndian.Uint64(t.Data[i*size:]))
+		}
+		return int(int32(binary.LittleEndian.Uint32(t.Data[i*size:])))
+	}
 	if x.order, err = inputOrder(x.k, x.group, group); err != nil {
 		return s.mismatch("tensor %s: %v", t.Name, err)
 	}

@@ -51,6 +51,10 @@ func stackPacked[M packedCodes[M]](s Scope, e int, name func(int) string, n, k i
 		}
 	}
 	w := parts[0].weight(e, s.device, false)
+	if err := w.Check(); err != nil {
+		s.w.Failf("%s%s: %v", s.path, name(0), err)
+		return w
+	}
 	for i, x := range parts {
 		if err := x.write(w, i*n); err != nil {
 			s.w.refuse(s.damaged(name(i), err))

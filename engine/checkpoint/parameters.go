@@ -93,7 +93,7 @@ func (w *Weights) packedBits(module string, t safetensors.Tensor) int {
 	if n := len(scales.Shape); n == 0 || len(t.Shape) == 0 || scales.Shape[n-1] <= 0 {
 		return 0
 	}
-	bits := t.Shape[len(t.Shape)-1] * 32 / (scales.Shape[len(scales.Shape)-1] * group)
+	bits := t.Shape[len(t.Shape)-1] * 32 / group / scales.Shape[len(scales.Shape)-1]
 	if scales.DType == safetensors.U8 && bits == 2 {
 		return 4 // NVFP4, with groups of 16
 	}

@@ -21,7 +21,7 @@ func (r *Round) BlockDepth(c *Chain, most, rows int) (depth int, speed float64) 
 	}
 	best := r.Speed(0, 0, 0) * r.gain()
 	chance, right := 1.0, 0.0
-	for d := 1; d <= most; d++ {
+	for d := 1; d <= min(most, r.measurable()); d++ {
 		chance *= c.Next()
 		right += chance
 		step := max(0, r.Step(rows+1+Room(d, most))-before)

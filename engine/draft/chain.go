@@ -150,7 +150,7 @@ func (r *Round) More(c *Chain, chance, step float64, most int) bool {
 func (r *Round) further(c *Chain, chance, step float64, least, most int) (depth int,
 	best float64) {
 	right := 0.0
-	for d := 0; d <= most; d++ {
+	for d := 0; d <= min(most, r.measurable()); d++ {
 		if d > 0 {
 			chance *= c.Next()
 			right += chance

@@ -251,6 +251,10 @@ func (r *Round) Speed(drafts int, right, steps float64) float64 {
 		(r.plain()*r.Passes.ratio(r.Rows, r.Drafts+drafts) + r.Steps + steps)
 }
 
+// measurable returns how many drafts more a pass may have. The time of longer passes is not
+// measured, and drafts in them would seem to cost nothing.
+func (r *Round) measurable() int { return MaxRows - r.Rows - r.Drafts }
+
 // Add adds drafts to the pass.
 func (r *Round) Add(drafts int, right, steps float64) {
 	r.Drafts, r.Right, r.Steps = r.Drafts+drafts, r.Right+right, r.Steps+steps
@@ -263,9 +267,10 @@ func (r *Round) LookupDepth(match, most int, h *Hits) (depth int, right, speed f
 	if match == 0 || r.Passes.lacksPlain(r.Rows) {
 		return 0, 0, 0
 	}
+	most = min(most, firstWindow+h.window, r.measurable())
 	best := r.Speed(0, 0, 0) * r.gain()
 	chance, sum := 1.0, 0.0
-	for d := 1; d <= min(most, firstWindow+h.window); d++ {
+	for d := 1; d <= most; d++ {
 		chance *= h.Rate(match + d - 1)
 		sum += chance
 		if s := r.Speed(d, sum, 0); s > best {

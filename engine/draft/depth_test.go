@@ -113,3 +113,24 @@ func TestTimes(t *testing.T) {
 		t.Errorf("ratio %v when the only measurement is old, expected what is assumed", got)
 	}
 }
+
+// TestLongestMeasured: passes of more than MaxRows rows are not measured, so nothing is proposed
+// for them. Otherwise drafts would seem to cost nothing from there on.
+func TestLongestMeasured(t *testing.T) {
+	times := linear(0, 1, MaxRows) // rows that cost nothing
+	for _, c := range []struct{ rows, want int }{{1, 8}, {56, 8}, {60, 4}, {62, 0}, {64, 0},
+		{128, 0}} {
+		round := Round{Rows: c.rows, Passes: times, Drafter: linear(0, 1, MaxRows)}
+		if d, _, _ := round.LookupDepth(40, 8, always(0.9)); d != c.want {
+			t.Errorf("%d rows: %d tokens looked up, expected %d", c.rows, d, c.want)
+		}
+		round.Assumed = 1e-6
+		round.Drafter = &Times{}
+		if d, _ := round.ChainDepth(&Chain{}, 8, 1, 0); d > c.want {
+			t.Errorf("%d rows: %d tokens drafted, expected at most %d", c.rows, d, c.want)
+		}
+		if d, _ := round.BlockDepth(&Chain{}, 8, 0); d > c.want {
+			t.Errorf("%d rows: a block of %d, expected at most %d", c.rows, d, c.want)
+		}
+	}
+}

@@ -2,7 +2,8 @@ package loop
 
 // What a draft model keeps of requests that have ended, so that the next turn of a conversation
 // reads only what is new. The pages of keys and values stay as they are, with the tokens that they
-// belong to. A request goes on from the kept sequence with the longest common beginning.
+// belong to. A request goes on from the kept sequence of the same key with the longest common
+// beginning: whether drafts come at once must not tell what other keys have asked.
 //
 // A recurrent state or a ring is of use only where its sequence ended, so the request takes over
 // the whole sequence, with its slot. Otherwise any common beginning is of use. A request that goes
@@ -23,6 +24,7 @@ const mostKept = 16
 // keptDraft is the memory of a request that has ended. Its tokens are those that the draft model
 // has read. It has a slot if the draft model is Recurrent.
 type keptDraft struct {
+	owner  string // Request.Owner
 	tokens []int32
 	pages  []int32
 	slot   int32
@@ -45,7 +47,7 @@ func (l *Loop) keepDraftMemory(r *request, reason FinishReason) {
 // keep moves the memory of a request to the kept sequences.
 func (m *draftModel) keep(r *request) {
 	d := &r.draftMemory
-	k := &keptDraft{tokens: r.seq.Tokens[:d.read:d.read], slot: d.slot}
+	k := &keptDraft{owner: r.Owner, tokens: r.seq.Tokens[:d.read:d.read], slot: d.slot}
 	used := (d.read + cache.PageTokens - 1) / cache.PageTokens
 	for _, p := range d.pages[used:] {
 		m.pool.Unref(p)
@@ -70,7 +72,7 @@ func (m *draftModel) keep(r *request) {
 // covers reports whether other is of no use beside k.
 func (m *draftModel) covers(k, other *keptDraft) bool {
 	n := len(other.tokens)
-	return n <= len(k.tokens) && (n == len(k.tokens) || !m.Recurrent) &&
+	return k.owner == other.owner && n <= len(k.tokens) && (n == len(k.tokens) || !m.Recurrent) &&
 		prefix.Common(k.tokens, other.tokens) == n
 }
 
@@ -105,6 +107,9 @@ func (m *draftModel) match(r *request, known []int32) int {
 	}
 	d.seen, d.match, d.matched = m.changes, nil, 0
 	for _, k := range m.kept {
+		if k.owner != r.Owner {
+			continue
+		}
 		n := prefix.Common(k.tokens, known[:len(known)-1])
 		switch whole := n == len(k.tokens); {
 		case whole && (m.Recurrent || r.keepsDrafts()):

@@ -71,6 +71,7 @@ type draftModel struct {
 	rows    int          // that it has computed, for tests
 
 	logitRows []int32 // memory of step
+	taken     []bool  // memory of canReserve, for each page
 }
 
 // draftMemory is what a draft model keeps of a sequence. The zero value is that of an unknown one.
@@ -159,6 +160,9 @@ func (l *Loop) reserve(r *request, tokens int) bool {
 	enough := func() bool {
 		return (d.held || len(m.slots) > 0) && m.pool.Free().Rest >= need-len(d.pages)
 	}
+	if !enough() && !l.canReserve(r, need) {
+		return false
+	}
 	for len(m.kept) > 0 && !enough() {
 		m.evict(0)
 	}
@@ -181,6 +185,34 @@ func (l *Loop) reserve(r *request, tokens int) bool {
 		d.pages = append(d.pages, m.pool.Alloc(len(d.pages)))
 	}
 	return true
+}
+
+// canReserve reports whether a request could hold so many pages and a slot, if all kept memory and
+// that of waiting requests were given up. Otherwise giving it up would be for nothing.
+func (l *Loop) canReserve(r *request, need int) bool {
+	m := l.drafts.chains.model
+	if m.taken == nil {
+		m.taken = make([]bool, m.pool.Pages())
+	}
+	clear(m.taken)
+	for _, p := range r.draftMemory.pages {
+		m.taken[p] = true
+	}
+	slots := m.Slots
+	for _, other := range l.requests {
+		if other == r || other.seq.Slot < 0 {
+			continue
+		}
+		if other.draftMemory.held {
+			slots--
+		}
+		for _, p := range other.draftMemory.pages {
+			if !m.taken[p] { // pages of a prefix that several share count once
+				m.taken[p], need = true, need+1
+			}
+		}
+	}
+	return slots > 0 && need <= m.pool.Free().Rest+m.pool.Used().Rest
 }
 
 // release frees what the draft model keeps of a request.

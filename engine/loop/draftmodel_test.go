@@ -68,6 +68,35 @@ func TestDraftModelReserve(t *testing.T) {
 	}
 }
 
+// TestReserveEvictsForUse: kept memory is not given up for a request that would still lack pages,
+// because a running one holds them.
+func TestReserveEvictsForUse(t *testing.T) {
+	m := &draftModel{pool: prefix.NewPool(6, prefix.Start{}), slots: []int32{2, 1, 0}}
+	m.Slots, m.ContextTokens, m.left = 3, 400, 256
+	l := &Loop{}
+	l.drafts.chains.model = m
+	running, ended, next := &request{}, &request{}, &request{}
+	for _, r := range []*request{running, ended, next} {
+		r.seq.Tokens = make([]int32, 200)
+	}
+	l.requests = []*request{running, next}
+	if !l.reserve(running, 128) || !l.reserve(ended, 64) { // 4 pages and 2
+		t.Fatal("no memory")
+	}
+	ended.seq.Tokens[0], ended.read = 7, 64
+	l.keepDraftMemory(ended, FinishStop)
+	for _, c := range []struct {
+		tokens int
+		want   bool
+		kept   int
+	}{{192, false, 1}, {65, false, 1}, {64, true, 0}} {
+		if got := l.reserve(next, c.tokens); got != c.want || len(m.kept) != c.kept {
+			t.Errorf("%d tokens: %t with %d kept, expected %t with %d", c.tokens, got,
+				len(m.kept), c.want, c.kept)
+		}
+	}
+}
+
 // TestDraftModelPieces: a piece takes at most half of the time for which others may wait.
 func TestDraftModelPieces(t *testing.T) {
 	m := &draftModel{DraftModel: DraftModel{PieceTokens: 256}}
@@ -122,7 +151,8 @@ func TestDraftModelUnread(t *testing.T) {
 }
 
 // TestDraftModelMatch: what is kept need not be read, and the cost of a trial counts the rest
-// alone. A recurrent draft model goes on only where a sequence ended.
+// alone. A recurrent draft model goes on only where a sequence ended. What is kept of another key
+// is of no use.
 func TestDraftModelMatch(t *testing.T) {
 	tokens := make([]int32, 100)
 	for i := range tokens {
@@ -134,14 +164,16 @@ func TestDraftModelMatch(t *testing.T) {
 		known              []int32
 		unread             int
 		left               int // kept sequences, once the request has its memory
+		owner              string
 	}{
-		{false, false, tokens, 9, 0},            // goes on where the kept one ended
-		{true, false, tokens, 9, 0},             // the same
-		{false, true, tokens, 99 - 64, 1},       // shares its full pages
-		{false, false, fork, 71 - 64, 1},        // the same
-		{true, false, fork, 71, 1},              // reads all
-		{false, false, tokens[5:], 94, 1},       // the same
-		{false, false, tokens[:90], 89 - 64, 1}, // all but the last one are kept
+		{false, false, tokens, 9, 0, ""},            // goes on where the kept one ended
+		{true, false, tokens, 9, 0, ""},             // the same
+		{false, true, tokens, 99 - 64, 1, ""},       // shares its full pages
+		{false, false, fork, 71 - 64, 1, ""},        // the same
+		{true, false, fork, 71, 1, ""},              // reads all
+		{false, false, tokens[5:], 94, 1, ""},       // the same
+		{false, false, tokens[:90], 89 - 64, 1, ""}, // all but the last one are kept
+		{false, false, tokens, 99, 1, "key"},        // reads all
 	} {
 		m := &draftModel{pool: prefix.NewPool(20, prefix.Start{}), slots: []int32{1, 0}}
 		m.Slots, m.ContextTokens, m.Recurrent, m.left = 2, 200, c.recurrent, 256
@@ -152,7 +184,7 @@ func TestDraftModelMatch(t *testing.T) {
 		l.reserve(first, 100)
 		first.read = 90
 		l.keepDraftMemory(first, FinishStop)
-		r := &request{Request: Request{Private: c.private}}
+		r := &request{Request: Request{Private: c.private, Owner: c.owner}}
 		r.seq.Tokens = c.known
 		if got := m.unread(r, c.known); got != c.unread {
 			t.Errorf("%+v: %d unread", c, got)

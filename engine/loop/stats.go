@@ -71,8 +71,10 @@ func (c *counters) addGenerated(now time.Time, first bool) {
 // speedometer counts the tokens of the last two seconds in buckets of bucketTime. It contains no
 // pointers, so a copy of it is a snapshot.
 type speedometer struct {
+	began   int64 // when the step of the tokens that are added next began, in Unix nanoseconds
 	buckets [16]struct {
 		tick            int64
+		began           int64 // of the first step whose tokens are here
 		prefill, decode int
 	}
 }
@@ -83,25 +85,25 @@ func (s *speedometer) add(now time.Time, prefill, decode int) {
 	tick := now.UnixNano() / int64(bucketTime)
 	b := &s.buckets[tick%int64(len(s.buckets))]
 	if b.tick != tick {
-		b.tick, b.prefill, b.decode = tick, 0, 0
+		b.tick, b.began, b.prefill, b.decode = tick, s.began, 0, 0
 	}
 	b.prefill += prefill
 	b.decode += decode
 }
 
-// perSecond returns the average speeds since the oldest bucket that holds tokens.
+// perSecond returns the average speeds since the step began whose tokens are the oldest in the
+// buckets. Counted from the buckets, a long step that has just ended would seem infinitely fast.
 func (s *speedometer) perSecond(now time.Time) (prefill, decode float64) {
 	tick := now.UnixNano() / int64(bucketTime)
-	oldest := tick
+	oldest := now.UnixNano()
 	var p, d int
 	for _, b := range s.buckets {
 		if b.tick > tick-int64(len(s.buckets)) && b.tick <= tick && b.prefill+b.decode > 0 {
 			p, d = p+b.prefill, d+b.decode
-			oldest = min(oldest, b.tick)
+			oldest = min(oldest, b.began)
 		}
 	}
-	window := (time.Duration(tick-oldest) * bucketTime).Seconds() +
-		time.Duration(now.UnixNano()%int64(bucketTime)).Seconds()
+	window := time.Duration(now.UnixNano() - oldest).Seconds()
 	if p+d == 0 || window <= 0 {
 		return 0, 0
 	}
@@ -162,12 +164,12 @@ func (l *Loop) publishStats() {
 	l.published.speed = c.speed
 	s.Requests = s.Requests[:0]
 	for _, r := range l.requests {
-		phase := "waiting"
+		phase := "prefill"
 		switch {
+		case r.seq.Slot < 0: // not admitted, or preempted
+			phase = "waiting"
 		case r.usage.CompletionTokens > 0:
 			phase = "decode"
-		case r.usage.PromptDoneTokens > 0:
-			phase = "prefill"
 		}
 		s.Requests = append(s.Requests,
 			RequestStats{ID: r.ID, Phase: phase, Usage: r.usage, MaxTokens: r.MaxTokens,

@@ -80,6 +80,9 @@ func (p *Pool) Need(from, to int) Amount {
 	return Amount{first, max(0, to-from) - first}
 }
 
+// Pages returns the number of pages of both kinds, free and in use.
+func (p *Pool) Pages() int { return len(p.refs) }
+
 // Free returns the number of free pages that may be allocated.
 func (p *Pool) Free() Amount {
 	used := p.Used()

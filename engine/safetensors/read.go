@@ -27,7 +27,8 @@ func (f *File) Reader() (interface {
 		return nil, err
 	}
 	stamp, err := stampOf(file.Fd())
-	if err == nil && (stamp.Inode != f.stamp.Inode || stamp.Size != f.stamp.Size) {
+	if err == nil && (stamp.Device != f.stamp.Device || stamp.Inode != f.stamp.Inode ||
+		stamp.Size != f.stamp.Size) {
 		err = fs.ErrNotExist
 	}
 	if err != nil {

@@ -393,6 +393,9 @@ func (s *Scheduler) Next() []Work {
 	s.work, s.short, s.room = s.work[:0], false, s.o.ChunkTokens
 	if s.o.PreferPrefill && len(s.running) < s.o.Slots {
 		if s.planPrefill(s.o.ChunkTokens); len(s.work) > 0 {
+			for _, q := range s.running { // none of them decodes in this step
+				q.dropDrafts(0)
+			}
 			return s.work
 		}
 	}

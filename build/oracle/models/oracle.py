@@ -65,7 +65,9 @@ def compare(reply, ids, want):
             raise ValueError(f"{len(pairs)} log-probabilities at position {i}")
         for token, value in pairs:
             difference = abs(value - row[token])
-            if not difference <= worst:  # also if it is not a number
+            if not math.isfinite(difference):
+                return math.inf, i - 1
+            if difference > worst:
                 worst, at = difference, i - 1
     return worst, at
 

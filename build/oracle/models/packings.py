@@ -121,7 +121,7 @@ def check(source, folder, packing, headroom, compare, ids):
 
 def run(types, rows, headroom, folder, compare, tokens):
     """Compares every variant in every packing. Returns the titles of failures."""
-    failed = []
+    failed, compared = [], 0
     for name in types:
         for number, variant in enumerate(rows[name].variants):
             source = Path(folder) / f"{name}-{number}"
@@ -141,7 +141,10 @@ def run(types, rows, headroom, folder, compare, tokens):
                 except (server.Failed, ValueError) as err:
                     found = (float("inf"), 0)
                     print(f"{title}: {err}")
+                compared += 1
                 print(f"{title}: largest difference {found[0]:.1e}", flush=True)
                 if not found[0] <= rows[name].tolerance:
                     failed.append(title)
+    if not compared:
+        failed.append("transformers has none of these types: nothing was compared")
     return failed
