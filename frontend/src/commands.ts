@@ -9,23 +9,7 @@ import type { EngineStore } from './lib/stores/engine.svelte';
 import type { Router } from './lib/stores/router.svelte';
 import type { SettingsStore } from './lib/stores/settings.svelte';
 import type { Page } from './pages';
-import { helpSheet, shortcutSheet } from './strings/help';
 import { palette as t } from './strings/shared';
-
-/** The commands that show a sheet. */
-export function helpCommands(show: (name: 'help' | 'shortcuts') => void): Command[] {
-  const command = (name: 'help' | 'shortcuts', label: string, note: string): Command => ({
-    id: name,
-    label,
-    note,
-    group: t.groups.action,
-    run: () => show(name),
-  });
-  return [
-    command('help', helpSheet.title, helpSheet.slow.title),
-    command('shortcuts', shortcutSheet.title, shortcutSheet.keys.shortcuts),
-  ];
-}
 
 export function commandsFor(
   engine: EngineStore,
