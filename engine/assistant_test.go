@@ -4,8 +4,6 @@ package engine_test
 // nothing. models.TestAssistantEqualsMLXVLM compares them with the reference.
 
 import (
-	"encoding/json"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,51 +14,30 @@ import (
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
 	"headroom/engine/models"
+	"headroom/engine/models/modelstest"
 	"headroom/engine/runner"
 	"headroom/engine/sample"
 	"headroom/kernels"
 	"headroom/kernels/cpu"
 )
 
-// sharedTarget are the keys of text_config of an assistant for the tiny model gemma4_text, whose
-// last layers have no keys and values of their own.
-var sharedTarget = map[string]any{"attention_k_eq_v": false, "sliding_window": 16}
-
 // assistantSource returns an assistant of the tiny model gemma4_text_affine, with other keys in its
 // text_config.
 func assistantSource(t *testing.T, text map[string]any) engine.Source {
 	t.Helper()
-	from, dir := filepath.Join("models", "testdata", "assistant", "plain"), t.TempDir()
-	read := func(name string) []byte {
-		data, err := os.ReadFile(filepath.Join(from, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return data
-	}
-	var config map[string]any
-	if err := json.Unmarshal(read("config.json"), &config); err != nil {
+	src := engine.Source{Dir: t.TempDir()}
+	tree := os.DirFS(filepath.Join("models", "testdata", "assistant"))
+	if err := (modelstest.Assistant{Text: text}).Write(tree, src.Dir); err != nil {
 		t.Fatal(err)
 	}
-	maps.Copy(config["text_config"].(map[string]any), text)
-	data, err := json.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, data := range map[string][]byte{"config.json": data,
-		"model.safetensors": read("model-plain.safetensors")} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return engine.Source{Dir: dir}
+	return src
 }
 
 // TestAssistantDrafts: an engine drafts what the model and the assistant do that are run by hand,
 // one token after another and in a crowd: after its own drafts, which are wrong, and after others,
 // of which up to four in a row are right.
 func TestAssistantDrafts(t *testing.T) {
-	src, drafter := tinySource(t, "gemma4_text"), assistantSource(t, sharedTarget)
+	src, drafter := tinySource(t, "gemma4_text"), assistantSource(t, modelstest.SharedTarget)
 	d := kernels.NewCPU(cpu.Options{Threads: 2})
 	defer d.Close()
 	weights := func(s engine.Source) *checkpoint.Weights {
@@ -162,7 +139,8 @@ func TestAssistantNotUsed(t *testing.T) {
 			"it drafts for models of type gemma4, this one is of type qwen3"},
 		{affine, assistantSource(t, map[string]any{"vocab_size": 321}), engine.Options{},
 			"it drafts for a model with vocab_size 321, this one has 320"},
-		{affine, assistantSource(t, sharedTarget), engine.Options{}, "its sliding_window is 16"},
+		{affine, assistantSource(t, modelstest.SharedTarget), engine.Options{},
+			"its sliding_window is 16"},
 		{affine, assistantSource(t, map[string]any{"quantization": map[string]any{"bits": 17,
 			"group_size": 64}}), engine.Options{}, "17"},
 		{affine, assistantSource(t, nil), engine.Options{Speculate: engine.SpeculateDraft},

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"headroom/engine"
+	"headroom/engine/models/modelstest"
 	"headroom/engine/safetensors"
 )
 
@@ -72,9 +73,10 @@ func TestDamagedDrafter(t *testing.T) {
 		{"DFlash drafter", hybrid, damage(t, dflashSource(t, nil), ""),
 			"the draft model is not used"},
 		{"assistant", tinySource(t, "gemma4_text"),
-			damage(t, assistantSource(t, sharedTarget), ""), "the draft model is not used"},
+			damage(t, assistantSource(t, modelstest.SharedTarget), ""),
+			"the draft model is not used"},
 		{"model beside an assistant", damage(t, tinySource(t, "gemma4_text"), ""),
-			assistantSource(t, sharedTarget), ""},
+			assistantSource(t, modelstest.SharedTarget), ""},
 		{"model beside a draft model", damage(t, tinySource(t, "qwen3"), ""), qwen3,
 			""},
 		{"model beside a DFlash drafter", damage(t, tinySource(t, "qwen3_5_text"), ""),

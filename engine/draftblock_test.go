@@ -216,7 +216,7 @@ func TestDraftBlockRefused(t *testing.T) {
 		{"a limited cache", src, block, engine.Options{Speculate: engine.SpeculateAuto,
 			MaxKVTokens: 64}, "limited KV cache"},
 		{"no weights", src, empty, auto, "no model*.safetensors found"},
-		{"other tensors", src, other, auto, "fc of shape [3 5]"},
+		{"other tensors", src, other, auto, "of shape 3 x 5"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := c.o

@@ -30,6 +30,9 @@ type DraftModel struct {
 	// is loaded without it, and a warning is logged. So is one that generates no text.
 	Required bool
 	Tokens   int // maximum number of drafts in a pass; 0: as many as are worth their time
+	// NotFound says that there is no model of this name, and which there are; "": Source is one, or
+	// what is wrong with it shows when it is opened.
+	NotFound string
 }
 
 // CheckDraftTokens returns an error unless n is a valid DraftModel.Tokens.
@@ -255,11 +258,39 @@ func compareVocabularies(own, other vocabulary) (missing int, err error) {
 				"model expects %.40q", id, got, want)
 		}
 	}
+	return missing, checkMissing(unknown, all)
+}
+
+// checkMissing returns an error if a draft model lacks too many of all tokens of the large model.
+func checkMissing(unknown, all int) error {
 	if most := min(maxMissingTokens, all/100); unknown > most {
-		return 0, fmt.Errorf("its vocabulary lacks %d of the large model's %d tokens, at most %d "+
+		return fmt.Errorf("its vocabulary lacks %d of the large model's %d tokens, at most %d "+
 			"may be missing", unknown, all, most)
 	}
-	return missing, nil
+	return nil
+}
+
+// CheckShapes returns a Problem unless a model with the shape of one config.json can draft for one
+// with that of another, as far as the sizes of their vocabularies tell. The names are those of the
+// shapes.
+func CheckShapes(drafts Source, draftName string, model Source, name string) error {
+	other, err := drafts.Config()
+	if err != nil {
+		return err
+	}
+	own, err := model.Config()
+	if err != nil {
+		return err
+	}
+	size, all := models.VocabSize(other), models.VocabSize(own)
+	if err = checkMissing(max(0, all-size), all); err == nil && checkMissing(size-all, all) != nil {
+		err = fmt.Errorf("its vocabulary is another one: it has %d tokens, the large model has %d",
+			size, all)
+	}
+	if err != nil {
+		return plan.RefuseDraftModel(fmt.Sprintf("%s does not fit %s: %s", draftName, name, err))
+	}
+	return nil
 }
 
 // IsDrafter reports whether a folder has no model but a block that drafts for one, or a drafter

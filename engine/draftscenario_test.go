@@ -17,6 +17,7 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/draft"
+	"headroom/engine/models/modelstest"
 	"headroom/engine/sample"
 )
 
@@ -40,7 +41,7 @@ var scenarioModels = []struct {
 		return dflashSource(t, otherTarget(6))
 	}, engine.Options{}},
 	{"gemma4_text", tiny("gemma4_text"), func(t *testing.T) engine.Source {
-		return assistantSource(t, sharedTarget)
+		return assistantSource(t, modelstest.SharedTarget)
 	}, engine.Options{KVBits: "(8, 4)"}},
 }
 

@@ -307,11 +307,19 @@ func TestCloseEndsRequests(t *testing.T) {
 }
 
 func TestDoesNotFit(t *testing.T) {
-	_, err := engine.Open(context.Background(), demoSource(t),
-		engine.Options{AvailableBytes: 8 << 20})
-	if p := problem.From(err); p.Code != problem.DoesNotFit || !strings.Contains(p.Why,
-		"weights") || !strings.Contains(p.Why, "is available for a model") {
-		t.Errorf("got %v, expected %s with the numbers", err, problem.DoesNotFit)
+	for _, c := range []struct {
+		o    engine.Options
+		says string // in the form of the window
+	}{
+		{engine.Options{AvailableBytes: 8 << 20}, "8.0 MB is available for a model"},
+		{engine.Options{AvailableBytes: 300 << 20, MaxSequences: 4096},
+			"300 MB is available for a model"},
+	} {
+		_, err := engine.Open(context.Background(), demoSource(t), c.o)
+		if p := problem.From(err); p.Code != problem.DoesNotFit || !strings.Contains(p.Why,
+			"weights") || !strings.HasSuffix(p.Why, c.says) {
+			t.Errorf("got %v, expected %s with the numbers and %q", err, problem.DoesNotFit, c.says)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/draft"
+	"headroom/engine/models/modelstest"
 	"headroom/engine/sample"
 )
 
@@ -133,7 +134,7 @@ var aheadWays = []aheadWay{
 		}},
 	{name: "assistant", most: 0.5, // which is random
 		needs: func(t *testing.T, m aheadModel, _ *engine.Source, o *engine.Options) bool {
-			keys, ok := map[string]map[string]any{"windows, shared keys": sharedTarget,
+			keys, ok := map[string]map[string]any{"windows, shared keys": modelstest.SharedTarget,
 				"windows, full attention after a start": nil}[m.name]
 			if ok {
 				o.DraftModel = &engine.DraftModel{Source: assistantSource(t, keys), Required: true}

@@ -182,7 +182,7 @@ func (o *Options) planning() plan.Options {
 	var drafts *plan.DraftModel
 	if d := o.draftModel(); d != nil {
 		drafts = &plan.DraftModel{Source: d.Source, Required: d.Required,
-			Way: o.Speculate}
+			NotFound: d.NotFound, Way: o.Speculate}
 	}
 	return plan.Options{
 		DraftModel: drafts,

@@ -4,6 +4,7 @@ import (
 	"headroom/engine/blockstore"
 	"headroom/engine/checkpoint"
 	"headroom/engine/device"
+	"headroom/engine/draft"
 	"headroom/engine/loop"
 	"headroom/engine/plan"
 	"headroom/engine/runner"
@@ -56,6 +57,8 @@ type (
 	FinishReason = loop.FinishReason
 	// Usage counts the tokens of a request.
 	Usage = loop.Usage
+	// NoDrafts is why an answer had no drafts.
+	NoDrafts = draft.Why
 	// Timing holds the durations of the phases of a request.
 	Timing = loop.Timing
 )

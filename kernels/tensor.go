@@ -143,7 +143,7 @@ func (t Tensor) String() string {
 	if t.IsNone() {
 		return "none"
 	}
-	return fmt.Sprintf("%s[%d, %d]", t.DType, t.Rows, t.Cols)
+	return fmt.Sprintf("%s of %d x %d", t.DType, t.Rows, t.Cols)
 }
 
 // CheckShape returns an error unless t is a matrix of rows x cols elements of dtype within its
@@ -152,9 +152,9 @@ func (t Tensor) String() string {
 func CheckShape(what string, t Tensor, dtype DType, rows, cols int) error {
 	switch {
 	case t.IsNone():
-		return fmt.Errorf("%s: got none, expected %s[%d, %d]", what, dtype, rows, cols)
+		return fmt.Errorf("%s: got none, expected %s of %d x %d", what, dtype, rows, cols)
 	case t.DType != dtype || rows >= 0 && t.Rows != rows || cols >= 0 && t.Cols != cols:
-		return fmt.Errorf("%s: got %s, expected %s[%d, %d]", what, t, dtype, rows, cols)
+		return fmt.Errorf("%s: got %s, expected %s of %d x %d", what, t, dtype, rows, cols)
 	case t.Rows > 0 && t.Offset+((t.Rows-1)*t.Stride+t.Cols)*dtype.Size() > t.Buffer.Size ||
 		t.Offset < 0:
 		return fmt.Errorf("%s: got %s with stride %d at byte %d, expected it to end within its "+

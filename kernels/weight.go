@@ -142,7 +142,7 @@ func (w *Weight) Format() string {
 func (w *Weight) Check() error {
 	rows := w.Experts * w.N
 	if w.Experts < 1 || w.N < 1 || w.K < 1 {
-		return fmt.Errorf("weight: got %d experts of [%d, %d], expected at least 1 of [1, 1]",
+		return fmt.Errorf("weight: got %d experts of %d x %d, expected at least 1 of 1 x 1",
 			w.Experts, w.N, w.K)
 	}
 	if w.Bits == 0 {

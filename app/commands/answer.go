@@ -13,8 +13,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"headroom/app/logs"
 	"headroom/engine"
 	"headroom/engine/chat"
+	"headroom/engine/draft"
 	"headroom/engine/generate"
 	"headroom/engine/problem"
 	"headroom/engine/server"
@@ -36,7 +38,8 @@ type talker struct {
 	flags    *AnswerFlags
 	defaults generate.Defaults // from the model's settings; flags override them
 	out      io.Writer
-	style    bool // dim the reasoning
+	style    bool       // dim the reasoning
+	logs     *logs.Logs // whose lines wait until an answer is complete; may be nil
 }
 
 // reply is one answer.
@@ -55,6 +58,7 @@ func (t *talker) answer(ctx context.Context, messages []chat.Message) (reply, er
 				"Convert it first, with iconv for example.")
 		}
 	}
+	defer t.holdLogs()()
 	q := t.request(messages)
 	prompt, split, err := q.Encode(ctx, t.model.Engine,
 		t.model.Engine.Info().ContextTokens)
@@ -67,6 +71,18 @@ func (t *talker) answer(ctx context.Context, messages []chat.Message) (reply, er
 		return reply{}, err
 	}
 	return t.follow(ctx, stream, split)
+}
+
+// holdLogs keeps lines of the log out of the answer until release is called. They include the PERF
+// line of the answer, which Recent writes.
+func (t *talker) holdLogs() (release func()) {
+	written := t.logs.Hold()
+	return func() {
+		if e, ok := t.model.Engine.(interface{ Recent() []engine.Finished }); ok && t.logs != nil {
+			e.Recent()
+		}
+		written()
+	}
 }
 
 // request returns the conversation as a request. A model without a chat template gets the last
@@ -221,6 +237,28 @@ func (p *painter) end() {
 	} else if p.wrote {
 		p.print("\n")
 	}
+}
+
+// figures prints what an answer took, and what drafts have gained or why there were none.
+func (s reply) figures(out io.Writer) {
+	fmt.Fprintln(out, s.speed())
+	if text := s.drafts(); text != "" {
+		fmt.Fprintln(out, text)
+	}
+}
+
+// drafts returns "31 of 40 drafts accepted, decoded about 1.42 times as fast as without drafts", or
+// else why there were none; "" if nobody wanted any.
+func (s reply) drafts() string {
+	u, why := s.event.Usage, s.event.NoDrafts
+	switch gained := s.event.Timing.Gained(); {
+	case u.DraftTokens > 0 && gained > 0:
+		return fmt.Sprintf("%d of %s accepted, decoded about %.2f times as fast as without drafts",
+			u.AcceptedTokens, count(u.DraftTokens, "draft"), gained)
+	case why.Cause == draft.NoCause, why.Cause == draft.Off, why.Cause == draft.Short:
+		return ""
+	}
+	return "no drafts: " + why.Sentence()
 }
 
 // speed returns the figures of an answer: "12 tokens, 85.3 tokens/s; prompt 20 tokens, 4 cached,

@@ -14,6 +14,7 @@ import (
 	"text/tabwriter"
 
 	"headroom/app/bench"
+	"headroom/engine"
 )
 
 // BenchSpeculate is `headroom bench speculate`.
@@ -63,6 +64,9 @@ func (c *BenchSpeculate) Run(ctx context.Context, t *terminal) error {
 	if len(c.Shapes) == 0 {
 		c.Shapes = []string{"qwen3-0.6b", "qwen3_5_moe-2b", "qwen3_5-27b-8-layers"}
 	}
+	if err := c.checkShapes(); err != nil {
+		return err
+	}
 	if err := c.choose(ctx); err != nil {
 		return err
 	}
@@ -81,6 +85,23 @@ func (c *BenchSpeculate) Run(ctx context.Context, t *terminal) error {
 		return printJSON(t.out, results)
 	}
 	return nil
+}
+
+// checkShapes returns an error unless the draft model can draft for all shapes. A wrong one is
+// refused before anything is measured.
+func (c *BenchSpeculate) checkShapes() error {
+	if c.DraftModel == "" {
+		return nil
+	}
+	drafts, err := shapeOf(c.DraftModel)
+	for i := 0; i < len(c.Shapes) && err == nil; i++ {
+		var shape bench.Shape
+		if shape, err = shapeOf(c.Shapes[i]); err == nil {
+			err = engine.CheckShapes(engine.Random(drafts.Config), drafts.Name,
+				engine.Random(shape.Config), shape.Name)
+		}
+	}
+	return err
 }
 
 func (c *BenchSpeculate) measure(ctx context.Context, t *terminal,

@@ -55,7 +55,7 @@ func (c *Chat) Run(ctx context.Context, t *terminal) error {
 	noteNoTemplate(t.err, m)
 	talk := &talker{model: m, flags: &c.AnswerFlags,
 		defaults: control.RequestDefaults(file.Get().ForModel(m.ID)), out: t.out,
-		style: styled(t.out)}
+		style: styled(t.out), logs: t.logs}
 	if lines.interactive() {
 		fmt.Fprintf(t.err, "%s. %s\n", oneLine(m.ID), chatHelp)
 	}
@@ -97,7 +97,7 @@ func (c *Chat) converse(ctx context.Context, talk *talker, lines *lineReader,
 		messages = append(asked,
 			chat.Message{Role: "assistant", Content: answer.content,
 				ReasoningContent: answer.reasoning})
-		fmt.Fprintln(errOut, answer.speed())
+		answer.figures(errOut)
 	}
 }
 

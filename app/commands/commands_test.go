@@ -65,8 +65,8 @@ func TestRun(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "keys and values") || !strings.HasSuffix(out, ".\n") {
 		t.Errorf("exit %d, output %q, %s", code, out, errOut)
 	}
-	if !speedLine.MatchString(errOut) || strings.Count(errOut, "\n") != 1 {
-		t.Errorf("stderr %q, want one line of speed", errOut)
+	if !speedLine.MatchString(errOut) || strings.Count(errOut, "\n") != 2 {
+		t.Errorf("stderr %q, want a line of speed and one of drafts", errOut)
 	}
 	for name, args := range map[string][]string{"stdin": {"run", "-"},
 		"named":         {"run", "headroom-demo", question},

@@ -4,6 +4,7 @@ package commands
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"headroom/app/library"
 	"headroom/app/settings"
 	"headroom/engine"
+	"headroom/engine/problem"
 )
 
 // draftModel returns the draft model of a model: that of the flag, which is required, or else that
@@ -23,7 +25,8 @@ func (f *ModelFlags) draftModel(s settings.Settings, id string) *engine.DraftMod
 	if name == "" {
 		return nil
 	}
-	return &engine.DraftModel{Source: foundModels.find(f.roots(s), name, aliases(s)), Name: name,
+	place := foundModels.find(f.roots(s), name, aliases(s))
+	return &engine.DraftModel{Source: place.source, NotFound: place.notFound, Name: name,
 		Required: f.DraftModel != "", Tokens: cmp.Or(f.NumDraftTokens, m.NumDraftTokens)}
 }
 
@@ -58,32 +61,35 @@ type modelPlaces struct {
 }
 
 type modelPlace struct {
-	source engine.Source
-	at     time.Time
+	source   engine.Source
+	notFound string // why there is no such model, and which there are; "": the source is one
+	at       time.Time
 }
 
 // find returns the model of a name or in a folder. If there is none, the source is a folder of that
-// name, and opening it says so.
+// name, which is not one of a model.
 func (p *modelPlaces) find(roots []string, name string,
-	aliases func(id string) []string) engine.Source {
+	aliases func(id string) []string) modelPlace {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := strings.Join(append(slices.Clone(roots), name), "\x00")
 	if place, ok := p.known[key]; ok && time.Since(place.at) < placeStays {
-		return place.source
+		return place
 	}
 	// The models are not described: that would ask for their options, and so come here again.
 	l := library.New(roots, engine.Options{},
 		func(engine.Source, engine.Options) (engine.Description, error) {
 			return engine.Description{}, nil
 		})
-	source := engine.Source{Dir: name}
+	place := modelPlace{source: engine.Source{Dir: name}, at: time.Now()}
 	if m, err := l.ResolveNamed(nil, name, aliases); err == nil {
-		source = m.Source
+		place.source = m.Source
+	} else if wrong := problem.From(err); wrong.Code == problem.ModelNotFound {
+		place.notFound = fmt.Sprintf("there is no model %q here, %s", name, wrong.Why)
 	}
 	if p.known == nil {
 		p.known = map[string]modelPlace{}
 	}
-	p.known[key] = modelPlace{source, time.Now()}
-	return source
+	p.known[key] = place
+	return place
 }

@@ -96,7 +96,7 @@ func TestDraftModelRefused(t *testing.T) {
 			"--num-draft-tokens has no effect with the other flags: it needs a draft model"},
 		{[]string{"run", "--snapkv-tokens", "99", "--no-snapkv", "x"}, 2,
 			"--snapkv-tokens has no effect with the other flags: it needs --snapkv"},
-		{[]string{"run", "--draft-model", "nope", "x"}, 1, "there is no model nope here"},
+		{[]string{"run", "--draft-model", "nope", "x"}, 1, `there is no model "nope" here, the models are headroom-demo`},
 	} {
 		code, out, errOut := headroom("", c.args...)
 		if code != c.code || out != "" || !strings.Contains(errOut, c.want) {

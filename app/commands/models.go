@@ -81,6 +81,7 @@ func (c *ModelsList) Run(t *terminal) error {
 	printUnusable(t, models, library.Broken, "Damaged")
 	printUnusable(t, models, library.NotLoadable, "Not supported")
 	printUnusable(t, models, library.Drafter, "Draft for other models")
+	printBeyondVocabulary(t, models)
 	printCopies(t, models, file.Get().Configured)
 	printAliases(t, models, aliases(file.Get()))
 	printDraftModels(t, models, func(id string) string {
@@ -110,6 +111,19 @@ func printUnusable(t *terminal, models []library.Model, state library.State, hea
 		if m.State == state {
 			fmt.Fprintf(t.out, "%s  %s%s: %v\n", heading, oneLine(m.ID), progress(m.Download),
 				oneLine(m.Err.Error()))
+			heading = ""
+		}
+	}
+}
+
+// printBeyondVocabulary lists the models whose tokenizer has tokens that the model lacks. They run,
+// but refuse text with such a token.
+func printBeyondVocabulary(t *terminal, models []library.Model) {
+	heading := "\nWith a tokenizer of more tokens than the model has:\n"
+	for _, m := range models {
+		if d := m.Description; m.Err == nil && d.BeyondVocabulary != "" {
+			fmt.Fprintf(t.out, "%s  %s: %s\n", heading, oneLine(m.ID),
+				oneLine(d.BeyondVocabulary))
 			heading = ""
 		}
 	}

@@ -180,7 +180,7 @@ func TestParityNamesDraftModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errOut := headroom("", "parity", "--device=cpu", "--tokens=6", "--prompts", prompts)
-	want := "there is no model nope here, expected a model's name or its folder; the setting " +
+	want := `there is no model "nope" here, the models are headroom-demo; the setting ` +
 		"draftModel in " + file.Path() + " names it"
 	if code != 0 || !strings.Contains(out, want) {
 		t.Errorf("exit %d, %s%s, expected %s", code, out, errOut, want)

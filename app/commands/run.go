@@ -67,12 +67,12 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 	noteNoTemplate(t.err, m)
 	talk := &talker{model: m, flags: &c.AnswerFlags,
 		defaults: control.RequestDefaults(file.Get().ForModel(m.ID)), out: t.out,
-		style: styled(t.out)}
+		style: styled(t.out), logs: t.logs}
 	answer, err := talk.answer(ctx, c.messages(prompt))
 	if err != nil && !interrupted(err) {
 		return err
 	}
-	fmt.Fprintln(t.err, answer.speed())
+	answer.figures(t.err)
 	return err // after Ctrl-C: 130
 }
 

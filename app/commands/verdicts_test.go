@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -141,14 +142,14 @@ var verdicts = []found{
 			`config.json has quant_method "aqlm".` + inMLX},
 	{name: "bnb", config: `"quantization_config": {"load_in_4bit": true}`,
 		want: `Not supported: This model is quantized with bitsandbytes, which Headroom cannot ` +
-			`run: config.json has quant_method "bitsandbytes".` + inMLX},
+			`run: config.json has load_in_4bit.` + inMLX},
 	{name: "compressed", config: `"quantization_config": {"quant_method": "compressed-tensors"}`,
 		want: `Not supported: Headroom cannot run this variant of compressed-tensors: ` +
 			`config.json names no group of quantized weights.` + inMLX},
 	{name: "gptq-without-config", edit: renamed(".qweight", ".qzeros"),
 		want: `Not supported: Headroom cannot tell how this model is quantized: it has the tensor ` +
-			`model.layers.0.mlp.gate_proj.qweight of GPTQ or AWQ, but config.json has another ` +
-			`quantization_config or none. Download config.json again.`},
+			`model.layers.0.mlp.gate_proj.qweight of GPTQ or AWQ, but config.json has no ` +
+			`quantization_config. Download config.json again.`},
 	{name: "fp8-without-config", edit: retype(safetensors.F8E4M3),
 		want: `Not supported: This model is quantized with an unknown layout of FP8, which ` +
 			`Headroom cannot run: tensor model.layers.0.mlp.gate_proj.weight has type F8_E4M3.` + inMLX},
@@ -226,6 +227,9 @@ var verdicts = []found{
 	{name: "more-norms", edit: with("model.layers.1.self_attn.q_norm.weight", 32),
 		want: `Not supported: Headroom cannot run this variant of "llama": the architecture has ` +
 			`no tensor model.layers.1.self_attn.q_norm.weight.` + otherOne},
+	{name: "fewer-layers", config: `"num_hidden_layers": 3`,
+		want: "Damaged: The model's weights do not match its config.json: num_hidden_layers is " +
+			"3, but the weights have 4 layers. Download or convert the model again."},
 	{name: "cut-off", files: map[string]string{"config.json": `{"model_type": "llama"`},
 		want: "Damaged: config.json is not valid JSON: unexpected end of JSON input. Download or " +
 			"convert the model again."},
@@ -330,6 +334,36 @@ func saidAbout(out string) map[string]string {
 		}
 	}
 	return got
+}
+
+// TestListOfUsableModels checks what the list says about models that run: the packing that the
+// weights have, whatever config.json says, and tokens that they lack.
+func TestListOfUsableModels(t *testing.T) {
+	root := filepath.Join(isolate(t), "found")
+	const beyond = `{"version": "1.0", "truncation": null, "added_tokens": [{"id": 319,
+		"content": "</s>"}, {"id": 320, "content": "[PAD]"}], "model": {}}`
+	for _, f := range []found{
+		{name: "stray", config: `"quantization": {"bits": 4, "group_size": 64}`},
+		{name: "stray-awq", config: `"quantization_config": {"quant_method": "awq", "bits": 4}`},
+		{name: "padded", files: map[string]string{"tokenizer.json": beyond}},
+	} {
+		f.plant(t, filepath.Join(root, f.name))
+	}
+	code, out, errOut := headroom("", "models", "--models-dir", root)
+	if code != 0 {
+		t.Fatalf("exit %d, %s", code, errOut)
+	}
+	for _, name := range []string{"stray", "stray-awq", "padded"} {
+		row := regexp.MustCompile(`(?m)^` + name + ` +llama +not quantized `)
+		if !row.MatchString(out) {
+			t.Errorf("%s is not listed as not quantized:\n%s", name, out)
+		}
+	}
+	const says = "\nWith a tokenizer of more tokens than the model has:\n" +
+		"  padded: its token 320 is \"[PAD]\", the model's vocab_size is 320\n"
+	if !strings.Contains(out, says) || strings.Contains(out, "stray:") {
+		t.Errorf("expected %q:\n%s", says, out)
+	}
 }
 
 // TestRunNamesTheKind checks the error for a folder that is named on the command line.

@@ -478,7 +478,7 @@ func TestContract(t *testing.T) {
 		"engine": "status model progress device contextTokens cacheFormat stateFormat " +
 			"drafter draftModel draftModelUnused error retryAt notice requested pinned " +
 			"requests memoryBytes reservedBytes generatedTokens draftTokens acceptedTokens " +
-			"lastUsedAt",
+			"gained savedSeconds noDrafts lastUsedAt",
 		"engine.error": "code message why fix",
 		"endpoint":     "url uiUrl",
 		"memory":       "totalBytes availableBytes headroomBytes wiredLimitBytes segments",

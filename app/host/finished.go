@@ -10,6 +10,7 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/cachemiss"
+	"headroom/engine/draft"
 )
 
 // Finished is a finished request. Times are in seconds, rates in tokens per second. MemoryTokens,
@@ -28,8 +29,14 @@ type Finished struct {
 	GeneratedTokens int `json:"generatedTokens"`
 	DraftTokens     int `json:"draftTokens"`    // drafted, to be decoded ahead
 	AcceptedTokens  int `json:"acceptedTokens"` // of DraftTokens, those that the model chose too
-	BlockHits       int `json:"blockHits"`      // blocks read from the cache on SSD
-	BlockWrites     int `json:"blockWrites"`    // blocks written to it
+	// Gained is how many times as fast as without drafts the answer was decoded, by estimate, and
+	// SavedSeconds the time that drafts saved; negative: they cost time.
+	Gained       float64 `json:"gained"`
+	SavedSeconds float64 `json:"savedSeconds"`
+	NoDrafts     string  `json:"noDrafts"` // why nothing was drafted, as a sentence; "": something was
+
+	BlockHits   int `json:"blockHits"`   // blocks read from the cache on SSD
+	BlockWrites int `json:"blockWrites"` // blocks written to it
 
 	QueuedSeconds          float64 `json:"queuedSeconds"`
 	PrefillSeconds         float64 `json:"prefillSeconds"`
@@ -88,6 +95,7 @@ func finished(f engine.Finished, model string) Finished {
 		MemoryTokens: u.CachedTokens - u.StoredTokens,
 		DiskTokens:   u.StoredTokens, GeneratedTokens: u.CompletionTokens,
 		DraftTokens: u.DraftTokens, AcceptedTokens: u.AcceptedTokens,
+		Gained: t.Gained(), SavedSeconds: t.Saved.Seconds(), NoDrafts: f.NoDrafts.Sentence(),
 		BlockHits: f.BlockHits, BlockWrites: f.BlockWrites,
 		QueuedSeconds: t.Queued.Seconds(), PrefillSeconds: t.Prefill.Seconds(),
 		FirstTokenSeconds: t.FirstToken.Seconds(),
@@ -108,6 +116,42 @@ func unixMs(t time.Time) int64 {
 		return 0
 	}
 	return t.UnixMilli()
+}
+
+// recentTime is for how long a finished request tells what the engine does.
+const recentTime = 10 * time.Minute
+
+// addNoDrafts adds to each engine why its latest requests had no drafts.
+func (s *State) addNoDrafts(targets []*target, now time.Time) {
+	for _, t := range targets {
+		why := noDrafts(t.engine.Recent(), now).Sentence()
+		for i := range s.Engines {
+			if s.Engines[i].Model == t.model.ID {
+				s.Engines[i].NoDrafts = why
+			}
+		}
+		if s.Engine.Model == t.model.ID {
+			s.Engine.NoDrafts = why
+		}
+	}
+}
+
+// noDrafts returns why the requests of the last minutes, the newest first, had no drafts: the
+// reason of the newest one that was long enough to have some. There is none if a request had
+// drafts, or if none generated anything.
+func noDrafts(recent []engine.Finished, now time.Time) (why engine.NoDrafts) {
+	for _, f := range recent {
+		switch {
+		case now.Sub(f.At) > recentTime:
+			return why
+		case f.Usage.DraftTokens > 0:
+			return engine.NoDrafts{}
+		case why.Cause == draft.NoCause,
+			why.Cause == draft.Short && f.NoDrafts.Cause != draft.NoCause:
+			why = f.NoDrafts
+		}
+	}
+	return why
 }
 
 // lastFinished returns the ID of the request that finished last, "" for none.

@@ -6,6 +6,7 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/cachemiss"
+	"headroom/engine/draft"
 )
 
 // TestFinished lists the finished requests of the running model. State.LastFinished changes when
@@ -28,18 +29,19 @@ func TestFinished(t *testing.T) {
 				AcceptedTokens: 20},
 			Timing: engine.Timing{Queued: time.Second / 4, Prefill: 2 * time.Second,
 				FirstToken: 2250 * time.Millisecond, Decode: 4 * time.Second,
-				LongestGap: time.Second / 2, DecodeSteps: 40},
+				LongestGap: time.Second / 2, DecodeSteps: 40, Saved: 2 * time.Second},
 			Report: cachemiss.Report{Break: 700, CommonTokens: 700, ReadTokens: 300,
 				Before: "It is ",
 				Was:    "10:01", Is: "10:02", Cause: cachemiss.DateChanged, Advice: "Leave it out.",
 				KnownAt: at.Add(-time.Minute)}},
 		{ID: "cancelled", Finish: engine.FinishCancelled,
-			Usage: engine.Usage{PromptTokens: 1000, PromptDoneTokens: 0, CachedTokens: 64}},
+			NoDrafts: engine.NoDrafts{Cause: draft.Off},
+			Usage:    engine.Usage{PromptTokens: 1000, PromptDoneTokens: 0, CachedTokens: 64}},
 	}
 	want := Finished{ID: "new", Model: "a", EndedAtUnixMs: 1_700_000_000_250, FinishReason: "stop",
 		PromptTokens: 1000, ComputedTokens: 300, MemoryTokens: 188,
 		DiskTokens: 512, GeneratedTokens: 41, DraftTokens: 30, AcceptedTokens: 20,
-		BlockHits: 2, BlockWrites: 3, QueuedSeconds: 0.25,
+		Gained: 1.5, SavedSeconds: 2, BlockHits: 2, BlockWrites: 3, QueuedSeconds: 0.25,
 		PrefillSeconds: 2, FirstTokenSeconds: 2.25, DecodeSeconds: 4,
 		LongestGapSeconds: 0.5, PrefillTokensPerSecond: 150, DecodeTokensPerSecond: 10,
 		CacheMiss: CacheMiss{Cause: "date_changed", Advice: "Leave it out.", FirstDifference: 700,
@@ -49,11 +51,50 @@ func TestFinished(t *testing.T) {
 	if len(got) != 2 || got[0] != want {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
+	if got[1].NoDrafts != "Decoding ahead is off." {
+		t.Errorf("no drafts: %q", got[1].NoDrafts)
+	}
 	if got[1].ComputedTokens != 0 || got[1].PrefillTokensPerSecond != 0 ||
 		got[1].CacheMiss.PreviousAtUnixMs != 0 {
 		t.Errorf("cancelled before prefill: %+v", got[1])
 	}
 	if got := h.State().LastFinished; got != "new" {
 		t.Errorf("LastFinished %q, want new", got)
+	}
+}
+
+// TestNoDrafts: the state says why nothing was drafted in the last minutes, by the newest request
+// that could have had drafts.
+func TestNoDrafts(t *testing.T) {
+	h := newTestHost(t)
+	e := h.run("a")
+	request := func(age time.Duration, cause draft.Cause, drafts int) engine.Finished {
+		return engine.Finished{At: time.Now().Add(-age), NoDrafts: engine.NoDrafts{Cause: cause},
+			Usage: engine.Usage{DraftTokens: drafts}}
+	}
+	for _, c := range []struct {
+		name   string
+		recent []engine.Finished
+		want   draft.Cause
+	}{
+		{"no requests", nil, draft.NoCause},
+		{"the newest", []engine.Finished{request(0, draft.Costly, 0),
+			request(time.Minute, draft.Reading, 0)}, draft.Costly},
+		{"a short answer", []engine.Finished{request(0, draft.Short, 0),
+			request(0, draft.NoCause, 0), request(time.Minute, draft.Reading, 0)}, draft.Reading},
+		{"only short answers", []engine.Finished{request(0, draft.Short, 0)}, draft.Short},
+		{"drafts", []engine.Finished{request(0, draft.Costly, 0), request(0, draft.NoCause, 9)},
+			draft.NoCause},
+		{"drafts of long ago", []engine.Finished{request(0, draft.Costly, 0),
+			request(time.Hour, draft.NoCause, 9)}, draft.Costly},
+		{"only requests of long ago", []engine.Finished{request(time.Hour, draft.Costly, 0)},
+			draft.NoCause},
+	} {
+		e.recent = c.recent
+		want := engine.NoDrafts{Cause: c.want}.Sentence()
+		if s := h.State(); s.Engine.NoDrafts != want || s.Engines[0].NoDrafts != want {
+			t.Errorf("%s: %q and %q, expected %q", c.name, s.Engine.NoDrafts, s.Engines[0].NoDrafts,
+				want)
+		}
 	}
 }

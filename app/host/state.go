@@ -93,6 +93,12 @@ type EngineState struct {
 	GeneratedTokens int64 `json:"generatedTokens"`
 	DraftTokens     int64 `json:"draftTokens"`
 	AcceptedTokens  int64 `json:"acceptedTokens"`
+	// Gained is how many times as fast as without drafts these answers were decoded, by estimate,
+	// and SavedSeconds the time that drafts saved; negative: they cost time.
+	Gained       float64 `json:"gained"`
+	SavedSeconds float64 `json:"savedSeconds"`
+	// NoDrafts is why no request of the last ten minutes had drafts, as a sentence; "": one had.
+	NoDrafts string `json:"noDrafts"`
 	// LastUsedAtUnixMs is when its last request began or ended; without requests, when it was
 	// loaded.
 	LastUsedAtUnixMs int64 `json:"lastUsedAt"`

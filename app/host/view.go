@@ -58,7 +58,9 @@ func (h *Host) State() State {
 	h.mu.Unlock()
 	slices.SortStableFunc(s.Requests,
 		func(a, b Request) int { return cmp.Compare(a.StartedAtUnixMs, b.StartedAtUnixMs) })
-	s.LastFinished = lastFinished(h.runningTargets())
+	targets := h.runningTargets()
+	s.LastFinished = lastFinished(targets)
+	s.addNoDrafts(targets, time.Now())
 	s.Memory = memory.Split(reading, used)
 	s.Cache = h.cache.stats(used.KVCached)
 	if lacksCache {
@@ -120,6 +122,7 @@ func (s *EngineState) addStats(stats engine.Stats, i *instance) {
 	s.MemoryBytes, s.ReservedBytes = bytes.Used(), bytes.Reserved
 	s.GeneratedTokens, s.DraftTokens, s.AcceptedTokens = stats.GeneratedTokens,
 		stats.DraftTokens, stats.AcceptedTokens
+	s.Gained, s.SavedSeconds = stats.Gained(), stats.SavedSeconds
 }
 
 func engineBytes(s engine.Stats) memory.EngineBytes {

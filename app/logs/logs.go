@@ -43,6 +43,8 @@ type Logs struct {
 	number int    // of the latest line
 	// cleared is the number of the last line that Clear has removed.
 	cleared int
+
+	held held
 }
 
 // New returns Logs that record lines at level and above.
@@ -61,6 +63,7 @@ func (l *Logs) Level() slog.Level { return l.level.Level() }
 // Handler returns a handler that records lines and writes them to out, as JSON or as text.
 func (l *Logs) Handler(out io.Writer, asJSON bool) slog.Handler {
 	o := &slog.HandlerOptions{Level: &l.level}
+	out = holdable{out, &l.held}
 	if asJSON {
 		return handler{slog.NewJSONHandler(out, o), l, "", ""}
 	}

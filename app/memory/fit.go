@@ -8,7 +8,7 @@ package memory
 //
 // What a model needs is a figure of its plan: engine.Description.NeedAt.
 
-import "fmt"
+import "headroom/engine/problem"
 
 // The reserve is memory that Headroom never offers to a model: an eighth of the total, so that the
 // system and the apps that the user opens next do not swap. It is at least half a GiB, which a
@@ -83,14 +83,5 @@ func Fits(needBytes, roomBytes int64) Fit {
 	return Yes
 }
 
-// Text returns a size of memory in words, as Activity Monitor does: a GB is 2^30 bytes.
-func Text(bytes int64) string {
-	switch m := float64(max(bytes, 0)) / (1 << 20); {
-	case m >= 999.5:
-		return fmt.Sprintf("%.1f GB", m/1024)
-	case m >= 9.95:
-		return fmt.Sprintf("%.0f MB", m)
-	default:
-		return fmt.Sprintf("%.1f MB", m)
-	}
-}
+// Text returns a size of memory in words, as refusals of the engine do.
+func Text(bytes int64) string { return problem.Memory(bytes) }

@@ -75,6 +75,9 @@ type check struct {
 func Run(ctx context.Context, o Options) (*Report, error) {
 	c := &check{Options: o, ctx: ctx,
 		report: &Report{Prompts: len(o.Prompts), MaxTokens: o.Tokens}}
+	if err := c.checkDraftModel(); err != nil {
+		return nil, err
+	}
 	if c.Open == nil {
 		c.Open = func(ctx context.Context, o engine.Options) (*engine.Engine, error) {
 			return engine.Open(ctx, c.Source, o)
@@ -100,6 +103,26 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	c.report.conclude()
 	return c.report, nil
+}
+
+// checkDraftModel returns an error if the draft model must be used and cannot be. Only one part of
+// the check needs it, and that comes after minutes. If there is an Open and no Source, nothing is
+// known before.
+func (c *check) checkDraftModel() error {
+	o := c.Engine
+	o.Speculate = cmp.Or(o.Speculate, engine.SpeculateAuto)
+	d, unknown := o.DraftModel, c.Open != nil && c.Source.Dir == "" && c.Source.FS == nil
+	if d == nil || !d.Required || !engine.UsesDraftModel(o.Speculate) || unknown {
+		return nil
+	}
+	if _, err := engine.Describe(c.Source, o); err != nil {
+		return err
+	}
+	target, err := engine.NewDraftTarget(c.Source) // describing a model reads no vocabulary
+	if err != nil {
+		return err
+	}
+	return target.Fits(d.Source)
 }
 
 // with opens an engine, runs f and closes the engine.

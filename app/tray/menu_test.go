@@ -175,6 +175,16 @@ func TestRows(t *testing.T) {
 			" Decoded ahead: 68 % accepted, 1.7 tokens a pass (grey)", "60"},
 		{"drafts of an idle model", state(host.Ready, drafted),
 			" Decoded ahead: 68 % accepted, 1.7 tokens a pass (grey)", ""},
+		{"what drafts gained", state(host.Ready, func(s *State) {
+			drafted(s)
+			s.Engine.Gained = 1.416
+		}), " Decoded ahead: 68 % accepted, 1.7 tokens a pass, 1.42x (grey)", ""},
+		{"a drafter that drafts nothing", state(host.Ready, idleDrafter),
+			" Nothing decoded ahead lately (grey)", "accepted"},
+		{"lookups that find nothing", state(host.Ready, func(s *State) {
+			idleDrafter(s)
+			s.Engine.Drafter = ""
+		}), " Decoded ahead: 68 % accepted, 1.7 tokens a pass (grey)", "lately"},
 		{"no draft was accepted", state(host.Ready, func(s *State) {
 			drafted(s)
 			s.Engine.AcceptedTokens = 0
@@ -295,9 +305,23 @@ func TestOrderOfModels(t *testing.T) {
 	}
 }
 
+func idleDrafter(s *State) {
+	drafted(s)
+	s.Engine.Drafter = "mtp"
+	s.Engine.NoDrafts = "Drafts would have cost more time than they save."
+}
+
 func TestDraftsTooltip(t *testing.T) {
 	row := menuFor(state(host.Ready, drafted))[1]
 	if row.Tooltip != "The model accepted 41 of 60 drafts since it was loaded." || !row.Disabled {
+		t.Errorf("%+v", row)
+	}
+	row = menuFor(state(host.Ready, func(s *State) {
+		idleDrafter(s)
+		s.Engine.Gained = 1.416
+	}))[1]
+	if row.Tooltip != "Drafts would have cost more time than they save. The model accepted 41 of "+
+		"60 drafts since it was loaded. Decoding was about 1.42 times as fast as without drafts." {
 		t.Errorf("%+v", row)
 	}
 }

@@ -70,21 +70,42 @@ func speed(s State) string {
 }
 
 // drafts returns how much decoding ahead has yielded since the model was loaded, with the figures
-// that the Cache page has for one request. It is "" while nothing was drafted.
+// that the Cache page has for one request. If something drafts for the model, it says also that
+// nothing was drafted in the last minutes. Otherwise it is "" while nothing was drafted.
 func drafts(e host.EngineState) string {
-	if e.Status != host.Ready && e.Status != host.Busy || e.DraftTokens <= 0 {
+	switch {
+	case e.Status != host.Ready && e.Status != host.Busy:
+		return ""
+	case e.Drafter != "" && e.NoDrafts != "":
+		return "Nothing decoded ahead lately"
+	case e.DraftTokens <= 0:
 		return ""
 	}
 	accepted := min(e.AcceptedTokens, e.DraftTokens)
 	// Each pass yields the token after its accepted drafts.
 	passes := max(1, e.GeneratedTokens-accepted)
-	return fmt.Sprintf("Decoded ahead: %d %% accepted, %.1f tokens a pass",
+	text := fmt.Sprintf("Decoded ahead: %d %% accepted, %.1f tokens a pass",
 		100*accepted/e.DraftTokens, float64(e.GeneratedTokens)/float64(passes))
+	if e.Gained > 0 {
+		text += fmt.Sprintf(", %.2fx", e.Gained)
+	}
+	return text
 }
 
 func draftsTooltip(e host.EngineState) string {
-	return fmt.Sprintf("The model accepted %d of %s since it was loaded.", e.AcceptedTokens,
-		plural(int(e.DraftTokens), "draft"))
+	var texts []string
+	if e.Drafter != "" && e.NoDrafts != "" {
+		texts = append(texts, e.NoDrafts)
+	}
+	if e.DraftTokens > 0 {
+		texts = append(texts, fmt.Sprintf("The model accepted %d of %s since it was loaded.",
+			e.AcceptedTokens, plural(int(e.DraftTokens), "draft")))
+	}
+	if e.DraftTokens > 0 && e.Gained > 0 {
+		texts = append(texts,
+			fmt.Sprintf("Decoding was about %.2f times as fast as without drafts.", e.Gained))
+	}
+	return strings.Join(texts, " ")
 }
 
 // measures returns the power measures as one text.

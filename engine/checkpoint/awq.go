@@ -34,8 +34,8 @@ func parseAWQ(q *Quantization, data json.RawMessage) error {
 		Version string `json:"version"` // or:
 		Format  string `json:"format"`
 	}{}
-	if err := modelfile.Decode("quantization_config", data, &c); err != nil {
-		return damagedQuantization(err)
+	if err := modelfile.Decode(q.key, data, &c); err != nil {
+		return q.damaged(err)
 	}
 	if c.Bits == 0 {
 		if c.Bits = c.OldBits; c.Bits == 0 {
@@ -56,7 +56,7 @@ func parseAWQ(q *Quantization, data json.RawMessage) error {
 		return refuseMethod("AWQ", fmt.Sprintf("config.json has the version %q, expected gemm",
 			modelfile.Excerpt(format)))
 	case c.Bits != 4:
-		return refuseMethod("AWQ", fmt.Sprintf("it has %d bits, expected 4", c.Bits))
+		return refuseMethod("AWQ", fmt.Sprintf("it has %s, expected 4", bitsText(c.Bits)))
 	}
 	if q.pack = (pack{Bits: c.Bits}); c.Group > 0 {
 		q.pack.Group = c.Group
@@ -72,7 +72,7 @@ func openAWQ(s Scope, name string, x *integers) error {
 	}
 	groups := (x.k + x.group - 1) / x.group
 	if x.k%perWord != 0 || x.n%perWord != 0 {
-		return refuseMethod("AWQ", fmt.Sprintf("%s%s is a matrix of [%d, %d], expected multiples "+
+		return refuseMethod("AWQ", fmt.Sprintf("%s%s is a matrix of %d x %d, expected multiples "+
 			"of 8", s.path, name, x.n, x.k))
 	}
 	words, err := s.packedTensor(name+".qweight", x.k, x.n/perWord, safetensors.I32)

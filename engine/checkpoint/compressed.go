@@ -4,6 +4,7 @@ package checkpoint
 // a format. A format is a packing of its own, and has a row in compressedFormats.
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -37,8 +38,8 @@ func parseCompressed(q *Quantization, data json.RawMessage) error {
 			Groups map[string]json.RawMessage `json:"config_groups"`
 		} `json:"transform_config"`
 	}
-	if err := modelfile.Decode("quantization_config", data, &given); err != nil {
-		return damagedQuantization(err)
+	if err := modelfile.Decode(q.key, data, &given); err != nil {
+		return q.damaged(err)
 	}
 	switch {
 	case len(given.Transforms.Groups) > 0:
@@ -49,7 +50,8 @@ func parseCompressed(q *Quantization, data json.RawMessage) error {
 	}
 	c := &schemes{}
 	for _, name := range slices.Sorted(maps.Keys(given.Groups)) {
-		if err := c.addGroup(given.Groups[name], given.Format); err != nil {
+		group := given.Groups[name]
+		if err := c.addGroup(q, name, group, given.Format); err != nil {
 			return err
 		}
 	}
@@ -63,15 +65,18 @@ func parseCompressed(q *Quantization, data json.RawMessage) error {
 	return nil
 }
 
-// addGroup adds an entry of config_groups. format is that of groups that do not state one.
-func (c *schemes) addGroup(data json.RawMessage, format string) error {
+// addGroup adds the entry of config_groups called name. format is that of groups that do not state
+// one.
+func (c *schemes) addGroup(q *Quantization, name string, data json.RawMessage,
+	format string) error {
 	var group struct {
 		Format  string   `json:"format"`
 		Targets []string `json:"targets"`
 		Weights *scheme  `json:"weights"` // nil: only activations
 	}
-	if err := modelfile.Decode("config_groups", data, &group); err != nil {
-		return damagedQuantization(err)
+	key := "config_groups." + modelfile.Excerpt(name)
+	if err := modelfile.Decode(key, data, &group); err != nil {
+		return q.damaged(err)
 	}
 	if group.Weights == nil {
 		return nil
@@ -102,8 +107,9 @@ func refuseCompressed(why string) error {
 		"compressed-tensors", why, otherWeights)
 }
 
-// damagedQuantization returns the Problem of a quantization_config with values of a wrong kind.
-func damagedQuantization(err error) error {
-	return problem.Wrap(problem.ModelBroken, err, "The quantization in config.json is damaged",
+// damaged returns the Problem of a quantization with values of a wrong kind.
+func (q *Quantization) damaged(err error) error {
+	return problem.Wrap(problem.ModelBroken, err,
+		"The quantization in "+cmp.Or(q.file, "config.json")+" is damaged",
 		"Download or convert the model again.")
 }

@@ -53,7 +53,7 @@ func ParseConfig(data []byte) (*Config, error) {
 	}
 	// Not all writers write a list of strings, and nothing depends on other values.
 	_ = json.Unmarshal(c.keys["architectures"], &c.Architectures)
-	quantization := firstOf(c.keys, "quantization", "quantization_config")
+	key, quantization := quantizationIn(c.keys)
 	c.merged = data
 	if err := modelfile.Decode("", data, &struct {
 		ModelType *string `json:"model_type"`
@@ -68,7 +68,9 @@ func ParseConfig(data []byte) (*Config, error) {
 				"config.json does not describe a model", "Download or convert the model again.")
 		}
 		if quantization == nil {
-			quantization = firstOf(inner, "quantization", "quantization_config")
+			if key, quantization = quantizationIn(inner); key != "" {
+				key = "text_config." + key
+			}
 		}
 		c.outerEOS = c.keys["eos_token_id"]
 		maps.Copy(c.keys, inner)
@@ -88,7 +90,7 @@ func ParseConfig(data []byte) (*Config, error) {
 			fmt.Sprintf("it has %d bytes, expected at most %d", n, maxModelTypeBytes),
 			"Download or convert the model again.")
 	}
-	return c, c.Quantization.parse(quantization)
+	return c, c.Quantization.parse(key, quantization)
 }
 
 // Has reports whether config.json has the key with another value than null.
@@ -119,6 +121,17 @@ func (c *Config) Decode(v any) error {
 			"Download or convert the model again.")
 	}
 	return nil
+}
+
+// quantizationIn returns the quantization in an object and its key, or nothing. MLX writes the
+// first key, Hugging Face the second.
+func quantizationIn(keys map[string]json.RawMessage) (key string, value json.RawMessage) {
+	for _, key := range []string{"quantization", "quantization_config"} {
+		if value := firstOf(keys, key); value != nil {
+			return key, value
+		}
+	}
+	return "", nil
 }
 
 // firstOf returns the value of the first key in names that is present and not null.

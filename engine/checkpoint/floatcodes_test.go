@@ -217,7 +217,7 @@ func TestBlockScalesAreNotTransposed(t *testing.T) {
 		zeros("m.a.weight_scale_inv", safetensors.F32, 3, 2))
 	if w.At("m.").Linear("a", 130, 288); w.Err() == nil ||
 		!strings.Contains(w.Err().Error(),
-			"shape [3 2], expected [F16 BF16 F32 F8_E8M0 U8] of shape [2 3]") {
+			"shape 3 x 2, expected F16, BF16, F32, F8_E8M0 or U8 of shape 2 x 3") {
 		t.Errorf("got %v", w.Err())
 	}
 	const n, block = 96, 64
@@ -398,18 +398,18 @@ func TestFloatFaults(t *testing.T) {
 	}{
 		{"codes of another shape", "", []safetensors.Tensor{fp8,
 			zeros("m.a.weight_scale", safetensors.F32, 1)}, n, 2 * k,
-			"expected [F8_E4M3] of shape"},
+			"expected F8_E4M3 of shape"},
 		{"too many scales", "", []safetensors.Tensor{fp8,
 			zeros("m.a.weight_scale", safetensors.F32, 7)}, n, k, "with 1 or 6 elements"},
 		{"no scales", "", []safetensors.Tensor{fp8,
 			zeros("m.a.weight_scale", safetensors.F32, 0)}, n, k, "with 1 or 6 elements"},
 		{"no scales of blocks", "", []safetensors.Tensor{fp8,
-			zeros("m.a.weight_scale_inv", safetensors.F32, 0, 1)}, n, k, "of shape [1 1]"},
+			zeros("m.a.weight_scale_inv", safetensors.F32, 0, 1)}, n, k, "of shape 1 x 1"},
 		{"scales of blocks of 0", `"quantization_config": {"quant_method": "compressed-tensors",
 			"format": "float-quantized", "config_groups": {"a": {"targets": ["Linear"], "weights": {
 			"num_bits": 8, "type": "float", "strategy": "channel", "block_structure": [0, 0]}}}}`,
 			[]safetensors.Tensor{fp8, zeros("m.a.weight_scale", safetensors.F32, 2, 2)}, n, k,
-			"of shape [1 1]"},
+			"of shape 1 x 1"},
 		{"a scale in bytes", "", []safetensors.Tensor{fp8,
 			zeros("m.a.weight_scale", safetensors.U8, 1)}, n, k, "is U8"},
 		{"a NaN in E8M0", "", []safetensors.Tensor{fp8, tensorOf("m.a.weight_scale",
@@ -429,7 +429,7 @@ func TestFloatFaults(t *testing.T) {
 		{"nvfp4, but fp8 in config.json", `"quantization_config": {"quant_method": "fp8"}`,
 			packed["ModelOpt"], n, k, "m.a is packed as nvfp4, but config.json says fp8"},
 		{"scales of groups of 32", "", replaced(packed["ModelOpt"],
-			zeros("m.a.weight_scale", safetensors.F8E4M3, n, k/32)), n, k, "of shape [6 6]"},
+			zeros("m.a.weight_scale", safetensors.F8E4M3, n, k/32)), n, k, "of shape 6 x 6"},
 		{"a missing scale", "", packed["ModelOpt"][:0:0], n, k, "m.a.weight is missing"},
 		{"two global scales", "", replaced(packed["ModelOpt"],
 			zeros("m.a.weight_scale_2", safetensors.F32, 2)), n, k, "expected one element"},

@@ -36,8 +36,8 @@ func parseFP8(q *Quantization, data json.RawMessage) error {
 		Format string `json:"fmt"` // "e4m3" if it is not stated
 		Block  []int  `json:"weight_block_size"`
 	}
-	if err := modelfile.Decode("quantization_config", data, &c); err != nil {
-		return damagedQuantization(err)
+	if err := modelfile.Decode(q.key, data, &c); err != nil {
+		return q.damaged(err)
 	}
 	if c.Format != "" && c.Format != "e4m3" && c.Format != "float8_e4m3fn" {
 		return refuseMethod("FP8", fmt.Sprintf("config.json has the fmt %q, expected e4m3",
@@ -66,8 +66,12 @@ func (q *Quantization) setFP8(block []int) (why string) {
 	}
 	if len(block) != 2 || slices.Min(block) <= 0 || slices.Max(block) > maxBlock ||
 		block[1]%32 != 0 {
-		return fmt.Sprintf("its blocks are %v, expected a number of rows and a multiple of 32 "+
-			"columns", block)
+		sizes := safetensors.ShapeText(block...)
+		if len(block) == 0 {
+			sizes = "empty"
+		}
+		return fmt.Sprintf("its blocks are %s, expected a number of rows and a multiple of 32 "+
+			"columns", sizes)
 	}
 	q.block, q.Group = [2]int{block[0], block[1]}, block[1]
 	return ""
@@ -76,8 +80,7 @@ func (q *Quantization) setFP8(block []int) (why string) {
 // floatQuantized returns the packing of a scheme of compressed-tensors' float-quantized.
 func floatQuantized(s scheme) (p pack, why string) {
 	if s.Type != "float" || s.Bits != 8 {
-		return p, fmt.Sprintf("its weights have %d bits of type %q, expected floats of 8 bits",
-			s.Bits, s.Type)
+		return p, s.weights() + ", expected floats of 8 bits"
 	}
 	p = pack{Mode: kernels.FP8, Bits: 8}
 	switch s.Strategy {
@@ -156,7 +159,7 @@ func (s Scope) blockScales(name, suffix string, x *floatCodes) error {
 		return err
 	}
 	if t.DType == safetensors.U8 && suffix != blockScaleSuffix {
-		return s.mismatch("tensor %s is U8, expected %v", t.Name, floats)
+		return s.mismatch("tensor %s is U8, expected %s", t.Name, anyOf(floats))
 	}
 	scale := floatAt(t)
 	x.group, x.sameRows = block[1], block[0]
@@ -173,8 +176,8 @@ func (s Scope) rowScales(name string, x *floatCodes) error {
 	t, _ := s.w.files.Tensor(s.path + name)
 	n := t.Elements()
 	if n != 1 && n != x.n || !isScale(t) {
-		return s.mismatch("tensor %s is %s of shape %v, expected %v with 1 or %d elements", t.Name,
-			t.DType, t.Shape, floats, x.n)
+		return s.mismatch("tensor %s is %s, expected %s with 1 or %d elements", t.Name, kindOf(t),
+			anyOf(floats), x.n)
 	}
 	s.w.read[t.Name] = true
 	scale := floatAt(t)

@@ -40,8 +40,8 @@ type gptqConfig struct {
 
 func parseGPTQ(q *Quantization, data json.RawMessage) error {
 	c := gptqConfig{Group: 128}
-	if err := modelfile.Decode("quantization_config", data, &c); err != nil {
-		return damagedQuantization(err)
+	if err := modelfile.Decode(q.key, data, &c); err != nil {
+		return q.damaged(err)
 	}
 	format := strings.ToLower(c.NewFormat)
 	if c.Format != "" {
@@ -67,7 +67,7 @@ func parseGPTQ(q *Quantization, data json.RawMessage) error {
 	}
 	patterns, rules, err := orderedObject("dynamic", c.Dynamic)
 	if err != nil {
-		return damagedQuantization(err)
+		return q.damaged(err)
 	}
 	for _, pattern := range patterns {
 		if plain, ok := strings.CutPrefix(pattern, "-:"); ok {
@@ -78,7 +78,7 @@ func parseGPTQ(q *Quantization, data json.RawMessage) error {
 		}
 		other := gptqConfig{Bits: base.Bits, Group: base.Group, Symmetric: base.Symmetric}
 		if err := modelfile.Decode("dynamic", rules[pattern], &other); err != nil {
-			return damagedQuantization(err)
+			return q.damaged(err)
 		}
 		q.reordered = q.reordered || other.Order
 		err := s.addGPTQ(scheme{Bits: other.Bits, Group: other.Group, Symmetric: other.Symmetric},
@@ -126,7 +126,8 @@ func orderedObject(name string, data json.RawMessage) (keys []string,
 // addGPTQ adds the scheme of a target.
 func (c *schemes) addGPTQ(s scheme, target string) error {
 	if !slices.Contains([]int{2, 3, 4, 8}, s.Bits) {
-		return refuseMethod("GPTQ", fmt.Sprintf("it has %d bits, expected 2, 3, 4 or 8", s.Bits))
+		return refuseMethod("GPTQ", fmt.Sprintf("it has %s, expected 2, 3, 4 or 8",
+			bitsText(s.Bits)))
 	}
 	if s.pack = (pack{Bits: s.Bits}); s.Group > 0 {
 		s.pack.Group = s.Group
@@ -156,7 +157,7 @@ func openGPTQ(s Scope, name string, x *integers) error {
 	}
 	groups := (x.k + x.group - 1) / x.group
 	if x.k*x.bits%32 != 0 || x.n*x.bits%32 != 0 {
-		return refuseMethod("GPTQ", fmt.Sprintf("%s%s is a matrix of [%d, %d], which words of %d "+
+		return refuseMethod("GPTQ", fmt.Sprintf("%s%s is a matrix of %d x %d, which words of %d "+
 			"bits do not divide", s.path, name, x.n, x.k, x.bits))
 	}
 	words, err := s.packedTensor(name+".qweight", x.k*x.bits/32, x.n, safetensors.I32)

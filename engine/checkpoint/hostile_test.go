@@ -8,7 +8,8 @@ import (
 	"headroom/engine/safetensors"
 )
 
-// packQuantizedConfig is a configuration of compressed-tensors, whose modules called e are not packed.
+// packQuantizedConfig is a configuration of compressed-tensors, whose modules called e are not
+// packed.
 const packQuantizedConfig = `"quantization_config": {"quant_method": "compressed-tensors",
 	"format": "pack-quantized", "ignore": ["re:e.*"], "config_groups": {"g": {
 	"targets": ["Linear"], "weights": {"num_bits": 4, "type": "int", "strategy": "group",

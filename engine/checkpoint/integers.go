@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -106,14 +107,21 @@ func (s Scope) integers(name string, n, k int) *integers {
 
 // checkScheme returns an error unless config.json says the same about a module as its tensors.
 func (s Scope) checkScheme(name string, x *integers) error {
-	expected := s.w.Config.Quantization.of(s.path + name)
-	got := pack{Bits: x.bits, Group: x.group}
+	q := &s.w.Config.Quantization
+	stated, got := q.of(s.path+name), pack{Bits: x.bits, Group: x.group}
+	expected := stated
 	if expected.Group == 0 || expected.Group > x.k {
 		expected.Group = got.Group
 	}
 	if expected.Bits != 0 && expected != got && !s.inBlock {
 		return s.mismatch("%s%s is packed as %s, but config.json says %s", s.path, name, got,
-			expected)
+			stated)
+	}
+	if x.group == x.k && stated.Group == 0 { // a group is a row, which is said nowhere
+		got.Group = 0
+	}
+	if !s.inBlock {
+		s.w.notePacking(Quantization{pack: got, method: q.method}.String(), x.n*x.k)
 	}
 	return nil
 }
@@ -317,8 +325,25 @@ func (s Scope) packedTensor(name string, rows, cols int,
 			return t, s.w.checkTensor(t.Name)
 		}
 	}
-	return t, s.mismatch("tensor %s is %s of shape %v, expected %v of shape [%d %d]", t.Name,
-		t.DType, t.Shape, dtypes, rows, cols)
+	return t, s.mismatch("tensor %s is %s, expected %s of shape %s", t.Name, kindOf(t),
+		anyOf(dtypes), safetensors.ShapeText(rows, cols))
+}
+
+// kindOf returns the type and the shape of a tensor in words, such as "F32 of shape 3 x 4096".
+func kindOf(t safetensors.Tensor) string {
+	return fmt.Sprintf("%s of shape %s", t.DType, safetensors.ShapeText(t.Shape...))
+}
+
+// anyOf returns types in words, such as "F16, BF16 or F32".
+func anyOf(dtypes []safetensors.DType) string {
+	text := make([]string, len(dtypes))
+	for i, d := range dtypes {
+		text[i] = string(d)
+	}
+	if last := len(text) - 1; last > 0 {
+		return strings.Join(text[:last], ", ") + " or " + text[last]
+	}
+	return strings.Join(text, "")
 }
 
 // mismatch returns the Problem of tensors that do not match config.json.

@@ -31,14 +31,17 @@ func parseModelOpt(q *Quantization, data json.RawMessage) error {
 		settings
 		Inner *settings `json:"quantization"`
 	}
-	if err := modelfile.Decode("quantization_config", data, &c); err != nil {
-		return damagedQuantization(err)
+	if err := modelfile.Decode(q.key, data, &c); err != nil {
+		return q.damaged(err)
 	}
 	if c.Inner != nil {
 		c.settings = *c.Inner
 	}
 	p, ok := modelOptAlgorithms[strings.ToUpper(c.Algorithm)]
 	if !ok {
+		if c.Algorithm == "" {
+			return refuseModelOpt("it has no quant_algo, expected FP8 or NVFP4")
+		}
 		return refuseModelOpt(fmt.Sprintf("its quant_algo is %q, expected FP8 or NVFP4",
 			modelfile.Excerpt(c.Algorithm)))
 	}
@@ -48,9 +51,10 @@ func parseModelOpt(q *Quantization, data json.RawMessage) error {
 
 // readModelOpt reads the quantization of a model whose config.json has none.
 func (s Source) readModelOpt(c *Config) error {
-	if firstOf(c.keys, "quantization", "quantization_config") != nil || !s.Has(modelOptFile) {
+	if key, _ := quantizationIn(c.keys); key != "" || !s.Has(modelOptFile) {
 		return nil
 	}
+	c.Quantization.file = modelOptFile
 	data, err := s.ReadFile(modelOptFile)
 	if err != nil {
 		return problem.Wrap(problem.ModelBroken, err, modelOptFile+" cannot be read",

@@ -28,8 +28,12 @@ const (
 // nvfp4PackQuantized returns the packing of a scheme of compressed-tensors' nvfp4-pack-quantized.
 func nvfp4PackQuantized(s scheme) (p pack, why string) {
 	if s.Type != "float" || s.Bits != 4 || s.Group != nvfp4Group && s.Group != 0 {
-		return p, fmt.Sprintf("its weights have %d bits of type %q in groups of %d, expected "+
-			"floats of 4 bits in groups of %d", s.Bits, s.Type, s.Group, nvfp4Group)
+		groups := ""
+		if s.Group != 0 {
+			groups = fmt.Sprintf(" in groups of %d", s.Group)
+		}
+		return p, fmt.Sprintf("%s%s, expected floats of 4 bits in groups of %d", s.weights(),
+			groups, nvfp4Group)
 	}
 	return modes[kernels.NVFP4.String()], ""
 }
@@ -62,8 +66,8 @@ func (s Scope) openNVFP4(name, codesSuffix, globalSuffix string, x *floatCodes) 
 	x.codes, x.scales = s.words(codes, x.n), s.operand(scales, kernels.E4M3)
 	global, _ := s.w.files.Tensor(s.path + name + globalSuffix)
 	if global.Elements() != 1 || !isScale(global) {
-		return s.mismatch("tensor %s is %s of shape %v, expected one element of %v", global.Name,
-			global.DType, global.Shape, floats)
+		return s.mismatch("tensor %s is %s, expected one element of %s", global.Name,
+			kindOf(global), anyOf(floats))
 	}
 	s.w.read[global.Name] = true
 	x.global = floatAt(global)(0)
@@ -79,8 +83,8 @@ func (s Scope) mlxNVFP4(name string, w *kernels.Weight) {
 		t, _ := s.w.files.Tensor(s.path + name + globalSuffix)
 		n := t.Elements()
 		if n != 1 && n != w.Experts || !isScale(t) {
-			s.w.Failf("tensor %s is %s of shape %v, expected %v with 1 or %d elements", t.Name,
-				t.DType, t.Shape, floats, w.Experts)
+			s.w.Failf("tensor %s is %s, expected %s with 1 or %d elements", t.Name, kindOf(t),
+				anyOf(floats), w.Experts)
 			return
 		}
 		s.w.read[t.Name] = true

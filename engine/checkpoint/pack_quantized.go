@@ -23,8 +23,7 @@ import (
 // packQuantized returns the packing of a scheme of the format pack-quantized.
 func packQuantized(s scheme) (p pack, why string) {
 	if s.Type != "int" || !slices.Contains([]int{2, 3, 4, 5, 6, 8}, s.Bits) {
-		return p, fmt.Sprintf("its weights have %d bits of type %q, expected integers of 2, 3, 4, "+
-			"5, 6 or 8 bits", s.Bits, s.Type)
+		return p, s.weights() + ", expected integers of 2, 3, 4, 5, 6 or 8 bits"
 	}
 	p = pack{Bits: s.Bits}
 	switch {
@@ -42,14 +41,14 @@ func openPackQuantized(s Scope, name string, x *integers) error {
 	shape := s.Shape(name + ".weight_packed")
 	scaleShape := s.Shape(name + ".weight_scale")
 	if len(shape) != 2 || len(scaleShape) != 2 || scaleShape[1] < 1 {
-		return s.mismatch("%s%s has codes of shape %v and scales of shape %v, expected matrices",
-			s.path, name, shape, scaleShape)
+		return s.mismatch("%s%s has codes of shape %s and scales of shape %s, expected matrices",
+			s.path, name, safetensors.ShapeText(shape...), safetensors.ShapeText(scaleShape...))
 	}
 	groups := scaleShape[1]
 	x.bits = shape[1] * 32 / x.k
 	if x.bits < 1 || x.k*x.bits%32 != 0 || x.k%groups != 0 {
-		return s.mismatch("%s%s has codes of shape %v and %d scales for a row, expected those of "+
-			"%d elements", s.path, name, shape, groups, x.k)
+		return s.mismatch("%s%s has codes of shape %s and %d scales for a row, expected those of "+
+			"%d elements", s.path, name, safetensors.ShapeText(shape...), groups, x.k)
 	}
 	x.group = x.k / groups
 	words, err := s.packedTensor(name+".weight_packed", x.n, x.k*x.bits/32, safetensors.I32)
@@ -107,7 +106,8 @@ func (s Scope) checkPackedShape(name string, x *integers) error {
 	size := t.DType.Bytes()
 	n, k := binary.LittleEndian.Uint32(t.Data), binary.LittleEndian.Uint32(t.Data[size:])
 	if int(n) != x.n || int(k) != x.k {
-		return s.mismatch("%s is [%d %d], expected [%d %d]", t.Name, n, k, x.n, x.k)
+		return s.mismatch("tensor %s says %s, expected %s", t.Name,
+			safetensors.ShapeText(int(n), int(k)), safetensors.ShapeText(x.n, x.k))
 	}
 	return nil
 }

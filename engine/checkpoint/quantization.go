@@ -24,6 +24,9 @@ type Quantization struct {
 	pack                    // the default; Bits 0: plain weights
 	Modules map[string]pack // exceptions by module path; Bits 0: plain weights
 
+	key  string // of the quantization, such as "quantization_config"; "": there is none
+	file string // that has it; "": config.json
+
 	method  *method  // of another program that has packed the weights; nil: none
 	schemes *schemes // of that method
 
@@ -81,11 +84,36 @@ type pack struct {
 	Mode  kernels.Mode `json:"-"`
 }
 
+// String describes what p states.
 func (p pack) String() string {
 	if p.Mode != kernels.Affine {
 		return p.Mode.String()
 	}
-	return fmt.Sprintf("%d bits in groups of %d", p.Bits, p.Group)
+	return p.sizes()
+}
+
+// sizes describes the bits and the groups, as far as p states them.
+func (p pack) sizes() string {
+	switch {
+	case p.Bits == 0 && p.Group == 0:
+		return "no bits"
+	case p.Bits == 0:
+		return fmt.Sprintf("groups of %d", p.Group)
+	case p.Group == 0:
+		return bitsText(p.Bits)
+	}
+	return fmt.Sprintf("%s in groups of %d", bitsText(p.Bits), p.Group)
+}
+
+// bitsText returns a number of bits in words. 0 is one that is not stated.
+func bitsText(bits int) string {
+	switch bits {
+	case 0:
+		return "no bits"
+	case 1:
+		return "1 bit"
+	}
+	return fmt.Sprintf("%d bits", bits)
 }
 
 // modes maps each supported mode to its default bits and group size. An entry without a mode is
@@ -148,13 +176,14 @@ func parsePack(data json.RawMessage, where string, inherited pack) (p pack, err 
 	return p, p.check(where)
 }
 
-// parse parses the quantization in config.json. Nil data means plain weights.
-func (q *Quantization) parse(data json.RawMessage) error {
+// parse parses the quantization in config.json, the value of key. Nil data means plain weights.
+func (q *Quantization) parse(key string, data json.RawMessage) error {
 	if data == nil {
 		return nil
 	}
+	q.key = key
 	var keys map[string]json.RawMessage
-	if err := modelfile.Decode("quantization", data, &keys); err != nil {
+	if err := modelfile.Decode(key, data, &keys); err != nil {
 		return problem.Wrap(problem.ModelBroken, err,
 			"The quantization entry of config.json is not an object",
 			"Download or convert the model again.")
@@ -166,7 +195,11 @@ func (q *Quantization) parse(data json.RawMessage) error {
 	}
 	_ = modelfile.Decode("", data, &foreign)
 	if foreign.Method == "" && (foreign.In4Bit || foreign.In8Bit) { // as long as it had no method
-		foreign.Method = "bitsandbytes"
+		key := "load_in_8bit"
+		if foreign.In4Bit {
+			key = "load_in_4bit"
+		}
+		return foreignQuantization("bitsandbytes", "config.json has "+key)
 	}
 	if foreign.Method == kernels.MXFP4.String() { // the original gpt-oss: experts in blocks
 		q.pack = modes[foreign.Method]
@@ -254,9 +287,13 @@ func (s Scope) foreign(name string) error {
 		}
 		method := part.method
 		if part.suffix == codesSuffix || part.suffix == packedSuffix {
+			stated := "config.json has no quantization_config"
+			if key := s.w.Config.Quantization.key; key != "" {
+				stated = key + " in config.json is of another method"
+			}
 			return problem.New(problem.UnknownArchitecture, "Headroom cannot tell how this model "+
-				"is quantized", "it has the tensor "+t.Name+" of "+method+", but config.json has "+
-				"another quantization_config or none", "Download config.json again.")
+				"is quantized", "it has the tensor "+t.Name+" of "+method+", but "+stated,
+				"Download config.json again.")
 		}
 		if known, ok := typeMethods[weight.DType]; ok {
 			method = known
@@ -273,13 +310,12 @@ func (p pack) check(where string) error {
 	supported := "2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128"
 	if p.Mode != kernels.Affine {
 		bits, groups = []int{p.Mode.Bits()}, []int{p.Mode.Group()}
-		supported = fmt.Sprintf("%d bits in groups of %d for %s", p.Mode.Bits(), p.Mode.Group(),
-			p.Mode)
+		supported = fmt.Sprintf("%s in groups of %d for %s", bitsText(p.Mode.Bits()),
+			p.Mode.Group(), p.Mode)
 	}
 	if !slices.Contains(bits, p.Bits) || !slices.Contains(groups, p.Group) {
 		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-			fmt.Sprintf("config.json has %d bits in groups of %d for %s, expected %s",
-				p.Bits, p.Group, where, supported),
+			fmt.Sprintf("config.json has %s for %s, expected %s", p.sizes(), where, supported),
 			"Use another MLX conversion of the model.")
 	}
 	return nil

@@ -41,11 +41,20 @@ type RopeParameters struct {
 	OriginalMax     float64   `json:"original_max_position_embeddings"`
 	Max             float64   `json:"max_position_embeddings"`
 	QueryBeta       *float64  `json:"llama_4_scaling_beta"` // see models/ministral3.go; nil: none
+
+	typeKey, thetaKey string // of Type and Theta in config.json; "": rope_type and rope_theta
 }
+
+// TypeKey returns the key of Type in config.json.
+func (r *RopeParameters) TypeKey() string { return cmp.Or(r.typeKey, "rope_type") }
+
+// theta returns the key of Theta in config.json.
+func (r *RopeParameters) theta() string { return cmp.Or(r.thetaKey, "rope_theta") }
 
 // RopeDefaults are an architecture's defaults of keys that config.json may omit.
 type RopeDefaults struct {
 	Theta         float64 // rope_theta
+	ThetaKey      string  // another key that Theta is from; "": none
 	PartialFactor float64 // partial_rotary_factor; 0: 1
 	OriginalMax   float64 // original_max_position_embeddings; 0: max_position_embeddings
 }
@@ -72,7 +81,8 @@ func (c *Config) Rope(d RopeDefaults) (RopeParameters, error) {
 	if err := c.Decode(&outer); err != nil {
 		return r, err
 	}
-	err := r.read(outer.Scaling, outer.Parameters)
+	err := r.read(d, ropePart{"rope_scaling", outer.Scaling},
+		ropePart{"rope_parameters", outer.Parameters})
 	return r, err
 }
 
@@ -90,36 +100,45 @@ func (c *Config) LayerRope(kind string, d RopeDefaults) (r RopeParameters, ok bo
 	part, ok := outer.Parameters[kind]
 	r = d.parameters()
 	r.Max = outer.Max
-	err = r.read(part)
+	err = r.read(d, ropePart{"rope_parameters." + kind, part})
 	return r, ok, err
 }
 
-// read decodes the JSON objects of parts into r, except for nil parts, and checks the result.
-func (r *RopeParameters) read(parts ...json.RawMessage) error {
+// ropePart is a JSON object with rope parameters, the value of key; nil: there is none.
+type ropePart struct {
+	key    string
+	object json.RawMessage
+}
+
+// read decodes parts into r, which has the defaults d, and checks the result.
+func (r *RopeParameters) read(d RopeDefaults, parts ...ropePart) error {
 	context := r.Max // rope_parameters may repeat the key
 	for _, part := range parts {
-		if part == nil {
+		if part.object == nil {
 			continue
 		}
-		if err := modelfile.Decode("", part, r); err != nil {
+		if err := modelfile.Decode(part.key, part.object, r); err != nil {
 			return problem.Wrap(problem.ModelBroken, err,
 				"The rope parameters in config.json are damaged",
 				"Download or convert the model again.")
 		}
 	}
-	if r.Max = context; r.Type == "" {
-		r.Type = r.LegacyType
+	if r.Max = context; r.Type == "" && r.LegacyType != "" {
+		r.Type, r.typeKey = r.LegacyType, "type"
 	}
 	scaling, ok := ropeTypes[r.Type]
 	if !ok {
 		return problem.New(problem.UnknownArchitecture,
 			"This type of rotary position embedding is not supported",
-			fmt.Sprintf("rope_type is %q, expected %s", r.Type,
+			fmt.Sprintf("%s is %q, expected %s", r.TypeKey(), r.Type,
 				strings.Join(slices.Sorted(maps.Keys(ropeTypes))[1:], ", ")),
 			"Pick another model.")
 	}
 	r.setDefaults()
-	err := cmp.Or(positive("rope_theta", r.Theta), positive("partial_rotary_factor",
+	if r.Theta == d.Theta {
+		r.thetaKey = d.ThetaKey
+	}
+	err := cmp.Or(positive(r.theta(), r.Theta), positive("partial_rotary_factor",
 		r.PartialFactor))
 	if err == nil && r.PartialFactor > 1 {
 		err = fmt.Errorf("partial_rotary_factor is %g, expected at most 1", r.PartialFactor)
@@ -152,7 +171,7 @@ func (r *RopeParameters) invalid(err error) error {
 		return nil
 	}
 	if r.Type != "" {
-		err = fmt.Errorf("%w, for rope_type %q", err, r.Type)
+		err = fmt.Errorf("%w, for %s %q", err, r.TypeKey(), r.Type)
 	}
 	return problem.Wrap(problem.ModelBroken, err,
 		"The rope parameters in config.json are not valid", "Download or convert the model again.")
@@ -292,8 +311,9 @@ func (r RopeParameters) InvFreq(headDim int) ([]float32, error) {
 	freqs := make([]float32, len(f))
 	for i := range f {
 		if !(f[i] >= 0 && f[i] < maxFrequency) {
-			return nil, r.invalid(fmt.Errorf("rope_theta is %g, by which pair %d of a head turns "+
-				"by %g at each position, expected 0 to %d", r.Theta, i, f[i], maxFrequency))
+			return nil, r.invalid(fmt.Errorf("%s is %g, by which pair %d of a head turns "+
+				"by %g at each position, expected 0 to %d", r.theta(), r.Theta, i, f[i],
+				maxFrequency))
 		}
 		freqs[i] = float32(f[i])
 	}

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"headroom/engine/modelfile"
 )
 
 // scheme is how another program has quantized the weights of a group of modules.
@@ -21,6 +23,18 @@ type scheme struct {
 	Block     []int  `json:"block_structure"`
 
 	pack pack
+}
+
+// weights describes the type of the weights, as far as s states it.
+func (s scheme) weights() string {
+	text := "its weights have " + bitsText(s.Bits)
+	if s.Bits == 0 {
+		text = "its weights have no num_bits"
+	}
+	if s.Type == "" {
+		return text + " and no type"
+	}
+	return fmt.Sprintf("%s of type %q", text, modelfile.Excerpt(s.Type))
 }
 
 // symmetric reports whether the codes have no zero points.

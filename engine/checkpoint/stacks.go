@@ -2,7 +2,16 @@ package checkpoint
 
 // Stacks of experts that a checkpoint has as one tensor, in the layouts of Hugging Face.
 
-import "headroom/kernels"
+import (
+	"headroom/engine/safetensors"
+	"headroom/kernels"
+)
+
+// refuseStack records that the stack called name, as rows t, does not have a shape.
+func (s Scope) refuseStack(name string, t kernels.Tensor, shape ...int) {
+	s.w.Failf("tensor %s%s is %s of shape %s, expected floats of shape %s", s.path, name, t.DType,
+		safetensors.ShapeText(s.Shape(name)...), safetensors.ShapeText(shape...))
+}
 
 // Halves loads a plain stack of shape [e, 2n, k] as two weights: a copy of the first n rows of each
 // expert, and a copy of the last n rows. name is the full name of the tensor; see Plain.
@@ -12,8 +21,7 @@ func (s Scope) Halves(name string, e, n, k int) (first, last *kernels.Weight) {
 		return &kernels.Weight{}, &kernels.Weight{}
 	}
 	if t.Rows != e*2*n || t.Cols != k || !isFloat(t) {
-		s.w.Failf("tensor %s%s is %s of shape %v, expected plain [%d, %d, %d]", s.path, name,
-			t.DType, s.Shape(name), e, 2*n, k)
+		s.refuseStack(name, t, e, 2*n, k)
 		return &kernels.Weight{}, &kernels.Weight{}
 	}
 	pick := func(from int) *kernels.Weight {
@@ -39,12 +47,15 @@ func (s Scope) Blocks(name string, e, n, k int) *kernels.Weight {
 	}
 	if k%elements != 0 || blocks.DType != kernels.U8 || scales.DType != kernels.U8 ||
 		blocks.Rows*blocks.Cols != e*n*k/2 || scales.Rows*scales.Cols != e*n*k/elements {
-		s.w.Failf("%s%s has blocks of shape %v and scales of shape %v, expected bytes "+
-			"[%d, %d, %d, 16] and [%d, %d, %d]", s.path, name, s.Shape(name+blocksSuffix),
-			s.Shape(name+hfScalesSuffix), e, n, k/elements, e, n, k/elements)
+		text := safetensors.ShapeText
+		s.w.Failf("%s%s has blocks of shape %s and scales of shape %s, expected bytes of shape "+
+			"%s and %s", s.path, name, text(s.Shape(name+blocksSuffix)...),
+			text(s.Shape(name+hfScalesSuffix)...), text(e, n, k/elements, elements/2),
+			text(e, n, k/elements))
 		return w
 	}
 	// kernels read codes as words
+	s.w.notePacking(w.Mode.String(), e*n*k)
 	blocks.DType, blocks.Rows, blocks.Cols, blocks.Stride = kernels.U32, e*n, k/8, k/8
 	w.Data, w.Scales = s.keep(blocks), s.keep(scales.Reshape(e*n, k/elements))
 	return w
@@ -84,8 +95,7 @@ func (s Scope) Transposed(name string, e, k int, n ...int) []*kernels.Weight {
 		return parts
 	}
 	if t.Rows != e*k || t.Cols != cols || !isFloat(t) {
-		s.w.Failf("tensor %s%s is %s of shape %v, expected plain [%d, %d, %d]", s.path, name,
-			t.DType, s.Shape(name), e, k, cols)
+		s.refuseStack(name, t, e, k, cols)
 		return parts
 	}
 	from := 0
@@ -105,7 +115,7 @@ func (s Scope) Plain(name string, e, n, k int) *kernels.Weight {
 	w := &kernels.Weight{Experts: e, N: n, K: k, Data: s.view(name)}
 	if s.w.err == nil {
 		if err := w.Check(); err != nil {
-			s.w.Failf("%s%s of shape %v: %v", s.path, name, s.Shape(name), err)
+			s.refuseWeight(name, w, err)
 		}
 	}
 	w.Data = s.keep(w.Data)

@@ -214,6 +214,14 @@ func (w *Weights) refuse(err error) {
 	}
 }
 
+// Names returns the names of all tensors in the files, sorted. It returns none for a random model.
+func (w *Weights) Names() []string {
+	if w.files == nil {
+		return nil
+	}
+	return w.files.Names()
+}
+
 // Unread returns the names of the tensors that nothing has read, sorted. It returns none for a
 // random model, which has only what is read.
 func (w *Weights) Unread() (names []string) {
@@ -469,9 +477,25 @@ func (s Scope) viewExperts(name string, e, n, k int) *kernels.Weight {
 		}
 	}
 	if err := w.Check(); err != nil {
-		s.w.Failf("%s%s of shape %v: %v", s.path, name, s.Shape(name+".weight"), err)
+		s.refuseWeight(name+weightSuffix, w, err)
 	}
 	return w
+}
+
+// refuseWeight records that the tensor called name, the elements or the codes of w, cannot be that
+// weight. err is that of w.Check.
+func (s Scope) refuseWeight(name string, w *kernels.Weight, err error) {
+	shape := safetensors.ShapeText(s.Shape(name)...)
+	if d := w.Data; w.Bits > 0 || !isFloat(d) || d.Rows == w.Experts*w.N && d.Cols == w.K {
+		s.w.Failf("tensor %s%s of shape %s: %v", s.path, name, shape, err)
+		return
+	}
+	expected := safetensors.ShapeText(w.N, w.K)
+	if w.Experts > 1 {
+		expected = safetensors.ShapeText(w.Experts, w.N, w.K)
+	}
+	s.w.Failf("tensor %s%s is %s of shape %s, expected %s", s.path, name, w.Data.DType, shape,
+		expected)
 }
 
 // scales loads the scales and biases of w. In MXFP4 and MXFP8 a scale is one byte and there are no
@@ -494,7 +518,8 @@ func (s Scope) scales(name string, w *kernels.Weight) {
 		}
 	}
 	got := pack{Bits: w.Bits, Group: w.Group, Mode: w.Mode}
-	expected := s.w.Config.Quantization.of(s.path + name)
+	stated := s.w.Config.Quantization.of(s.path + name)
+	expected := stated
 	if expected.Group == 0 {
 		expected.Group = got.Group
 	}
@@ -502,7 +527,11 @@ func (s Scope) scales(name string, w *kernels.Weight) {
 		s.w.notePacking(Quantization{pack: got}.String(), w.Experts*w.N*w.K)
 	}
 	if expected.Bits != 0 && expected != got && !s.inBlock {
-		s.w.Failf("%s%s is packed as %s, but config.json says %s", s.path, name, got, expected)
+		how := "packed as " + got.String()
+		if got.Bits == 0 {
+			how = w.Data.DType.String() + ", which is not packed"
+		}
+		s.w.Failf("%s%s is %s, but config.json says %s", s.path, name, how, stated)
 	}
 }
 
@@ -515,9 +544,12 @@ func (w *Weights) notePacking(packing string, values int) {
 }
 
 // Packing describes the packing of most of the packed weights that have been loaded, as
-// Quantization.String does; "": none is packed. It is for folders whose
-// config.json does not say. Integers of other programs do not count: they need that.
+// Quantization.String does; "": none is packed. It is what the files have: config.json may say
+// nothing, or still have the quantization of another folder.
 func (w *Weights) Packing() (most string) {
+	if w.files == nil {
+		return w.Config.Quantization.String()
+	}
 	for _, packing := range slices.Sorted(maps.Keys(w.packings)) {
 		if most == "" || w.packings[packing] > w.packings[most] {
 			most = packing
@@ -542,8 +574,8 @@ func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 		return kernels.Tensor{}
 	}
 	if t.Rows*t.Cols != rows*cols || !isFloat(t) {
-		s.w.Failf("tensor %s%s is %s of shape %v, expected %d elements of a float type", s.path,
-			name, t.DType, s.Shape(name), rows*cols)
+		s.w.Failf("tensor %s%s is %s of shape %s, expected %d elements of a float type", s.path,
+			name, t.DType, safetensors.ShapeText(s.Shape(name)...), rows*cols)
 		return kernels.Tensor{}
 	}
 	out := kernels.NewTensor(s.w.Device, kernels.F32, rows, cols)

@@ -157,10 +157,10 @@ func TestWeightFaults(t *testing.T) {
 			[]string{"m.a.weight is missing"}},
 		{"no biases", "", four[:2], linear, []string{"m.a.biases is missing"}},
 		{"too few rows", "", four, func(s Scope) { s.Linear("a", 4, 128) },
-			[]string{"m.a", "[3 16]", "[4, 16]"}},
+			[]string{"m.a", "3 x 16", "4 x 16"}},
 		{"plain with a wrong shape", "",
 			[]safetensors.Tensor{zeros("m.a.weight", safetensors.BF16, 3, 64)}, linear,
-			[]string{"m.a", "[3 64]", "[3, 128]"}},
+			[]string{"m.a", "3 x 64", "3 x 128"}},
 		{"packed without scales", "", four[:1], linear, []string{"m.a", "uint32"}},
 		{"plain with scales", "",
 			[]safetensors.Tensor{zeros("m.a.weight", safetensors.F32, 3, 128), four[1], four[2]},
@@ -169,6 +169,10 @@ func TestWeightFaults(t *testing.T) {
 					s.w.Failf("m.a: loaded as %s", w.Format()) // reports the format
 				}
 			}, []string{"m.a: loaded as float32"}},
+		{"plain with scales, but packed in config.json",
+			`"quantization": {"bits": 4, "group_size": 64}`,
+			[]safetensors.Tensor{zeros("m.a.weight", safetensors.F32, 3, 128), four[1], four[2]},
+			linear, []string{"m.a is float32, which is not packed, but config.json says 4 bits"}},
 		{"bits differ from config.json", `"quantization": {"bits": 8, "group_size": 64}`, four,
 			linear, []string{"m.a", "4 bits in groups of 64", "8 bits in groups of 64"}},
 		{"groups differ from config.json", `"quantization": {"bits": 4, "group_size": 32}`, four,
@@ -203,9 +207,9 @@ func TestWeightFaults(t *testing.T) {
 		{"packed vector", "", []safetensors.Tensor{zeros("m.a", safetensors.U32, 4)}, vector,
 			[]string{"m.a", "uint32"}},
 		{"long vector", "", []safetensors.Tensor{zeros("m.a", safetensors.F32, 5)}, vector,
-			[]string{"m.a", "[5]", "4 elements"}},
+			[]string{"m.a", "of shape 5,", "4 elements"}},
 		{"empty", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.F32, 3, 0)}, linear,
-			[]string{"m.a", "[3 0]"}},
+			[]string{"m.a", "3 x 0"}},
 		{"second expert missing", "",
 			[]safetensors.Tensor{zeros("m.e.0.weight", safetensors.F32, 2, 4)},
 			func(s Scope) { s.Stack(1<<20, expertName, 2, 4) },
@@ -219,14 +223,14 @@ func TestWeightFaults(t *testing.T) {
 			func(s Scope) { s.Stack(1, expertName, 2, 64) }, []string{"m.e.0", "packed"}},
 		{"fused stack with too few rows", "",
 			[]safetensors.Tensor{zeros("m.a", safetensors.F32, 2, 3, 4)},
-			func(s Scope) { s.Halves("a", 2, 2, 4) }, []string{"m.a", "[2 3 4]", "[2, 4, 4]"}},
+			func(s Scope) { s.Halves("a", 2, 2, 4) }, []string{"m.a", "2 x 3 x 4", "2 x 4 x 4"}},
 		{"transposed stack with too few columns", "",
 			[]safetensors.Tensor{zeros("m.a", safetensors.F32, 2, 3, 4)},
 			func(s Scope) { s.Transposed("a", 2, 3, 2, 3) },
-			[]string{"m.a", "[2 3 4]", "[2, 3, 5]"}},
+			[]string{"m.a", "2 x 3 x 4", "2 x 3 x 5"}},
 		{"plain stack with a wrong shape", "",
 			[]safetensors.Tensor{zeros("m.a", safetensors.F32, 2, 3, 4)},
-			func(s Scope) { s.Plain("a", 2, 2, 4) }, []string{"m.a", "[2 3 4]"}},
+			func(s Scope) { s.Plain("a", 2, 2, 4) }, []string{"m.a", "2 x 3 x 4"}},
 	} {
 		w := open(t, c.config, c.tensors...)
 		c.ask(w.At("m."))
@@ -257,7 +261,7 @@ func TestForeignQuantizations(t *testing.T) {
 	}{
 		{"GPTQ", []safetensors.Tensor{integers("m.a.qweight"), integers("m.a.qzeros")}, linear,
 			"cannot tell how this model is quantized: it has the tensor m.a.qweight of GPTQ or " +
-				"AWQ, but config.json has another quantization_config or none."},
+				"AWQ, but config.json has no quantization_config."},
 		{"compressed-tensors", []safetensors.Tensor{integers("m.a.weight_packed"),
 			zeros("m.a.weight_scale", safetensors.BF16, 3, 4)}, linear,
 			"it has the tensor m.a.weight_packed of compressed-tensors, but config.json has"},
@@ -289,6 +293,14 @@ func TestForeignQuantizations(t *testing.T) {
 		if p := problem.From(w.Err()); w.Err() == nil || p.Code != problem.UnknownArchitecture ||
 			!strings.Contains(p.Error(), c.says) {
 			t.Errorf("%s: got %v, expected %q", c.name, w.Err(), c.says)
+		}
+	}
+	for _, key := range []string{"quantization", "quantization_config"} {
+		w := open(t, `"`+key+`": {"bits": 4}`, integers("m.a.qweight"))
+		linear(w.At("m."))
+		want := "but " + key + " in config.json is of another method."
+		if w.Err() == nil || !strings.Contains(w.Err().Error(), want) {
+			t.Errorf("GPTQ: got %v, expected %q", w.Err(), want)
 		}
 	}
 	w := open(t, "", zeros("m.a.weight", safetensors.BF16, 3, 128),

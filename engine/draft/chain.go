@@ -115,10 +115,7 @@ func (r *Round) ChainDepth(c *Chain, most, rows int, reading float64) (depth int
 	if r.Passes.lacksPlain(r.Rows) {
 		return 0, 0
 	}
-	step := r.Step(rows)
-	if rows > 1 {
-		step = max(0, step-r.Step(rows-1))
-	}
+	step := r.lastStep(rows)
 	with := *r
 	with.Steps += reading
 	depth, speed = with.further(c, 1, step, 1, most)
@@ -126,6 +123,14 @@ func (r *Round) ChainDepth(c *Chain, most, rows int, reading float64) (depth int
 		return 0, 0
 	}
 	return depth, speed
+}
+
+// lastStep returns how much longer a step of the drafter takes because of the last of its rows.
+func (r *Round) lastStep(rows int) float64 {
+	if rows > 1 {
+		return max(0, r.Step(rows)-r.Step(rows-1))
+	}
+	return r.Step(rows)
 }
 
 // Take reports whether the pass should verify a draft, with the drafts that may follow it, up to

@@ -7,6 +7,8 @@
 //	chain.go    what a block of the model (models.Drafter) or a draft model drafts, token by token
 //	block.go    what a drafter of blocks drafts in one step
 //	depth.go    how many tokens are worth a proposal, from measured times and from earlier hits
+//	gain.go     what drafts gain, compared with decoding without them
+//	why.go      why an answer had no drafts
 //	share.go    how often a guess was right, where old guesses count less than new ones
 //
 // Nothing here knows a device or a clock.

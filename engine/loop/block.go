@@ -50,6 +50,7 @@ func (l *Loop) stepBlocks() error {
 	}
 	c.took = time.Since(began)
 	c.times.Observe(len(c.tokens), c.took.Seconds())
+	c.usual = c.times.Seconds(len(c.tokens))
 	c.round.Steps += c.round.Step(len(c.tokens))
 	vocab := l.runner.VocabSize()
 	for i := range c.active {
@@ -111,6 +112,7 @@ func (l *Loop) takeBlock(a *chain, logits []float32) {
 	r.sureness = append(r.sureness, c.chance[:verified]...)
 	if r.chainTry = verified < len(c.chance); r.chainTry {
 		r.tried, r.triedSure = r.drafts[verified], c.chance[verified]
+		r.why = c.round.WhyNotTaken(r.chain.Rate(c.chance[0]), c.round.Step(len(c.tokens)))
 	}
 	if l.drafts.watch != nil && !r.given {
 		l.drafts.watch(w.Seq.Tokens[:w.From+1], tokens)

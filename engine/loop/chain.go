@@ -33,6 +33,7 @@ type chains struct {
 	round    draft.Round   // the pass that is being planned
 	drafting int           // rows of its first step before that pass
 	took     time.Duration // of its steps before that pass
+	usual    float64       // seconds that such steps take on average
 
 	active []chain
 	tokens []int32
@@ -106,6 +107,25 @@ func (c *chains) depth(r *request, known []int32, most, rows int) (depth, unread
 	return depth, unread, speed
 }
 
+// why returns why depth is 0, with its arguments and its results; no cause if it is more.
+func (c *chains) why(r *request, known []int32, most, rows, depth, unread int) draft.Why {
+	left := most
+	most = c.mostAfter(known, most)
+	switch {
+	case depth > 0:
+		return draft.Why{}
+	case unread < 0 || most < 1:
+		return draft.Why{Cause: draft.Beyond}
+	case c.block != nil:
+		return c.round.WhyNoBlock(&r.chain, most, rows-1)
+	}
+	reading := 0.0
+	if m := c.model; m != nil {
+		reading = c.round.Reading(unread, m.reading, r.usage.CompletionTokens, left)
+	}
+	return c.round.WhyNoChain(&r.chain, most, rows, reading)
+}
+
 // try reports whether a trial is due that first reads so many tokens.
 func (c *chains) try(unread int) bool {
 	perToken := 0.0
@@ -125,10 +145,15 @@ func (l *Loop) prepareChain(r *request, unread, drafts int) bool {
 // token for trial.
 func (l *Loop) proposeChain(r *request, most int, speed float64) bool {
 	c := &l.drafts.chains
-	if !r.chaining || most < 1 {
+	if !r.chaining {
+		return false
+	}
+	if most < 1 {
+		r.why = draft.Why{Cause: draft.Short}
 		return false
 	}
 	depth, unread, chainSpeed := c.depth(r, r.seq.Tokens, most, c.drafting+1)
+	r.why = c.why(r, r.seq.Tokens, most, c.drafting+1, depth, unread)
 	if unread < 0 {
 		return false
 	}
@@ -159,7 +184,9 @@ func (l *Loop) proposeChain(r *request, most int, speed float64) bool {
 // read tokens first, and the trial is then due again.
 func (l *Loop) proposeTrial(r *request, unread int, speed float64) {
 	due := speed == 0 && unread <= trialReading && (r.chainDue || l.drafts.chains.try(unread))
+	why := r.why
 	r.chainTry = due && l.prepareChain(r, unread, 1)
+	r.why = why // a trial is no draft
 	r.chainDue = due && !r.chainTry && r.piece > 0
 	r.awaited = r.chainTry || r.chainDue
 }
@@ -173,7 +200,7 @@ func (l *Loop) draftChains(work []sched.Work) (err error) {
 	}()
 	defer recovered(&err)
 	c := &l.drafts.chains
-	c.took = 0
+	c.took, c.usual = 0, 0
 	if !c.enabled {
 		return nil
 	}
@@ -254,10 +281,11 @@ func (l *Loop) stepChains(step int, do func(step int) (func(i int) []float32, er
 	took := time.Since(began)
 	c.took += took
 	if c.model != nil {
-		c.model.observe(&c.times, len(c.tokens), took)
-	} else {
-		c.times.Observe(rows, took.Seconds())
+		c.usual += c.model.observe(&c.times, len(c.tokens), took)
+		return nil
 	}
+	c.times.Observe(rows, took.Seconds())
+	c.usual += c.times.Seconds(rows)
 	return nil
 }
 
@@ -274,7 +302,7 @@ func (l *Loop) takeDraft(a *chain, token int32, probability float64, rows int) b
 	round.Steps += step
 	chance := a.chance * r.chain.Rate(probability)
 	if !r.forced && !round.Take(&r.chain, chance, step, left) {
-		r.chainTry = true
+		r.chainTry, r.why = true, round.WhyNotTaken(chance, step)
 		return false
 	}
 	round.Add(1, chance, 0)

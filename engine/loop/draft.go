@@ -30,6 +30,7 @@ type drafts struct {
 	hits    draft.Hits
 	others  draft.Others // conversations that may be kept, for lookups
 	times   draft.Times
+	cost    draft.Cost // of the step that is being completed
 	chains  chains
 	gain    atomic.Uint64                              // draft.Round.Gain, as math.Float64bits
 	forced  func(tokens []int32, running bool) *Drafts // Config.Draft
@@ -46,12 +47,16 @@ type requestDrafts struct {
 	hits     draft.Hits    // what is known about lookups
 	chaining bool          // the drafter (chain.go) may draft
 	chain    draft.Chain   // what is known about that
+	saved    time.Duration // by drafts so far; negative: they cost time
+	barred   draft.Cause   // why there cannot be any; NoCause: there can
+	whys     draft.Whys    // why passes had none
 	draftMemory
 
 	// The drafts of the step that is planned or runs:
 	drafts     []int32   // their tokens
 	chainDepth int       // how many the drafter is expected to draft; 0: none
 	sureness   []float64 // the probabilities that the drafter gave them
+	why        draft.Why // why there are none, or will be none if there is no room for them
 	awaited    bool      // the host needs the next token before it plans another pass
 	forced     bool      // Config.Draft has decided on them
 	given      bool      // it has named them, and the drafter only takes its time
@@ -78,7 +83,15 @@ type Drafts struct {
 // index indexes the prompt of a request that may have drafts. What is learnt from it begins with
 // what was learnt from all requests. Submit calls it, on its caller's goroutine.
 func (d *drafts) index(r *request) {
-	if !d.enabled || r.Speculate == draft.WayOff || r.NoAnswer {
+	switch {
+	case !d.enabled && (d.way == "" || d.way == draft.WayOff):
+		r.barred = draft.Off
+	case !d.enabled:
+		r.barred = draft.Unsupported
+	case r.Speculate == draft.WayOff:
+		r.barred = draft.AskedOff
+	}
+	if r.barred != draft.NoCause || r.NoAnswer {
 		return
 	}
 	allows := func(way string) bool {
@@ -95,6 +108,9 @@ func (d *drafts) index(r *request) {
 		r.lookup = draft.NewLookup(r.Prediction, len(r.Prompt)+min(r.MaxTokens, 4096))
 		r.lookup.Owner = r.Owner
 		r.lookup.Extend(r.Prompt, nil, nil)
+	}
+	if r.lookup == nil && !r.chaining {
+		r.barred = draft.AskedOther
 	}
 }
 
@@ -132,7 +148,10 @@ func (l *Loop) propose() {
 		}
 	}
 	for _, r := range l.requests {
-		r.chainDepth, r.chainTry, r.awaited = 0, false, false
+		r.chainDepth, r.chainTry, r.awaited, r.why = 0, false, false, draft.Why{}
+		if r.seq.Ahead > 0 {
+			r.why.Cause = draft.Forced
+		}
 		if !r.drafting || !r.decodes() {
 			continue
 		}
@@ -146,7 +165,9 @@ func (l *Loop) propose() {
 		if !l.proposeForced(r, most) {
 			l.proposeFor(r, most)
 		}
-		r.awaited = r.awaited || len(r.drafts) > 0
+		if len(r.drafts) > 0 {
+			r.awaited, r.why = true, draft.Why{Cause: draft.Full}
+		}
 		r.seq.Tokens = append(r.seq.Tokens, r.drafts...)
 		r.seq.Drafts = len(r.drafts)
 	}
@@ -199,11 +220,12 @@ func (l *Loop) wouldDraft(r *request, known []int32, most int) bool {
 		}
 	}
 	if most < 1 {
+		r.why.Cause = draft.Short
 		return false
 	}
 	if r.lookup != nil {
 		r.lookup.Extend(known, &r.hits, &d.others)
-		if depth, _, _ := d.chains.round.LookupDepth(r.lookup.Match(), most, &r.hits); depth > 0 {
+		if depth, _, _ := l.lookUpDepth(r, most); depth > 0 {
 			return true
 		}
 	}
@@ -211,6 +233,7 @@ func (l *Loop) wouldDraft(r *request, known []int32, most int) bool {
 		return false
 	}
 	depth, unread, _ := d.chains.depth(r, known, most, 1)
+	r.why = d.chains.why(r, known, most, 1, depth, unread)
 	r.chainDue = depth == 0 && unread >= 0 && unread <= trialReading && d.chains.try(unread)
 	return depth > 0 || r.chainDue
 }
@@ -222,13 +245,23 @@ func (l *Loop) proposeFor(r *request, most int) {
 	depth, right, speed := 0, 0.0, 0.0
 	if r.lookup != nil {
 		r.lookup.Extend(r.seq.Tokens, &r.hits, &l.drafts.others)
-		depth, right, speed = round.LookupDepth(r.lookup.Match(), most, &r.hits)
+		depth, right, speed = l.lookUpDepth(r, most)
 	}
 	if l.proposeChain(r, most, speed) || depth == 0 {
 		return
 	}
 	r.drafts = append(r.drafts, r.lookup.Propose(r.seq.Tokens, depth)...)
 	round.Add(len(r.drafts), right, 0)
+}
+
+// lookUpDepth returns what draft.Round.LookupDepth does, and sets why the depth is 0.
+func (l *Loop) lookUpDepth(r *request, most int) (depth int, right, speed float64) {
+	round, match := &l.drafts.chains.round, r.lookup.Match()
+	depth, right, speed = round.LookupDepth(match, most, &r.hits)
+	if r.why = (draft.Why{}); depth == 0 {
+		r.why = round.WhyNoLookup(match, most, &r.hits)
+	}
+	return depth, right, speed
 }
 
 // decodes reports whether the next pass computes the last token of r and no other known one.
@@ -280,6 +313,7 @@ func (r *request) byOther(l *Loop) bool {
 func (l *Loop) countAccepted(r *request) {
 	r.usage.AcceptedTokens++
 	l.counters.AcceptedTokens++
+	l.addSaved(r, l.drafts.cost.Plain)
 	if r.byOther(l) {
 		r.usage.DraftModelAccepted++
 		l.counters.DraftModelAccepted++
@@ -299,16 +333,23 @@ func (l *Loop) observeDrafts(s *step, now time.Time) {
 		rows, drafts = rows+w.To-w.From, drafts+w.Drafts
 		awaited = awaited || w.Seq.Owner.(*request).awaited
 	}
-	took := l.steps.lastTook
-	if l.runner.Async() && !s.async {
-		if drafts == 0 && awaited {
-			return
-		}
-		took = now.Sub(s.began) - l.drafts.chains.took
+	if l.waitedForHost(s) && drafts == 0 && awaited {
+		return
 	}
-	if l.drafts.free {
-		took = time.Second
-	}
-	l.drafts.times.Observe(rows, took.Seconds())
+	l.drafts.times.Observe(rows, l.passTime(s, now).Seconds())
 	l.drafts.chains.times.Tick()
+}
+
+// waitedForHost reports whether a GPU waited for the host before and after a step.
+func (l *Loop) waitedForHost(s *step) bool { return l.runner.Async() && !s.async }
+
+// passTime returns how long a step took, without the drafter's steps before it.
+func (l *Loop) passTime(s *step, now time.Time) time.Duration {
+	switch {
+	case l.drafts.free:
+		return time.Second
+	case l.waitedForHost(s):
+		return now.Sub(s.began) - s.drafting
+	}
+	return l.steps.lastTook
 }

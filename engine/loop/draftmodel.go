@@ -135,7 +135,12 @@ func (m *draftModel) unread(r *request, known []int32) int {
 func (l *Loop) prepareDraftModel(r *request, unread, drafts int) bool {
 	m, d := l.drafts.chains.model, &r.draftMemory
 	taken := d.match != nil && d.seen != m.changes
-	if unread > 0 && m.left < 1 || taken || !l.reserve(r, len(r.seq.Tokens)+drafts) {
+	r.why = draft.Why{Cause: draft.Reading} // if it cannot
+	if unread > 0 && m.left < 1 || taken {
+		return false
+	}
+	if !l.reserve(r, len(r.seq.Tokens)+drafts) {
+		r.why.Cause = draft.DraftMemory
 		return false
 	}
 	d.read = len(r.seq.Tokens) - 1 - unread
@@ -299,17 +304,19 @@ func (l *Loop) stepDraftModel(step int) (row func(i int) []float32, err error) {
 	return func(i int) []float32 { return logits[i*vocab:][:m.Tokens] }, nil
 }
 
-// observe records the duration of a step with so many rows.
-func (m *draftModel) observe(times *draft.Times, rows int, took time.Duration) {
+// observe records the duration of a step with so many rows, and returns how many seconds such steps
+// take on average.
+func (m *draftModel) observe(times *draft.Times, rows int, took time.Duration) (usual float64) {
 	if rows <= manyRows {
 		times.Observe(rows, took.Seconds())
-		return
+		return times.Seconds(rows)
 	}
 	perToken := took.Seconds() / float64(rows)
 	if m.reading == 0 {
 		m.reading = perToken
 	}
 	m.reading += (perToken - m.reading) / 4
+	return m.reading * float64(rows)
 }
 
 // accept records that the n-th draft of a pass was right: what the draft model wrote for it stays.

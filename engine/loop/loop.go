@@ -11,6 +11,7 @@
 //	chain.go        drafts of the model's own block, of a draft model or of a drafter of blocks
 //	block.go        the step of a drafter of blocks, and what of it is verified
 //	draftmodel.go   a draft model: what it has read, its pages and slots
+//	gain.go         what drafts gain, and why there are none
 //	draftkept.go    what a draft model keeps of requests that have ended
 //	form.go         answers of a given form: their masks, and tokens that are forced
 //	token.go        turns the results of a step into tokens, text and events; ends requests

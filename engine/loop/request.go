@@ -9,6 +9,7 @@ import (
 	"headroom/engine/cache"
 	"headroom/engine/cachemiss"
 	"headroom/engine/chat"
+	"headroom/engine/draft"
 	"headroom/engine/sample"
 	"headroom/engine/sched"
 	"headroom/engine/structured"
@@ -110,9 +111,10 @@ type Event struct {
 	Top     []sample.TokenLogprob // the most likely tokens, if Sampling asks for them
 
 	// Set in the Done event.
-	Finish FinishReason
-	Err    error
-	Timing Timing
+	Finish   FinishReason
+	Err      error
+	Timing   Timing
+	NoDrafts draft.Why // why there were no drafts
 
 	// Set in every event.
 	Usage Usage
@@ -140,6 +142,9 @@ type Timing struct {
 	FirstToken  time.Duration // from Submit to the first token
 	LongestGap  time.Duration // the longest time between two tokens
 	DecodeSteps int           // generated tokens after the first
+	// Saved is how much longer Decode would have been without drafts, by estimate (draft.Cost).
+	// Negative: drafts cost time.
+	Saved time.Duration
 }
 
 // DecodeTokensPerSecond returns the decoding speed: the tokens after the first, per second of
@@ -150,6 +155,10 @@ func (t Timing) DecodeTokensPerSecond() float64 {
 	}
 	return float64(t.DecodeSteps) / t.Decode.Seconds()
 }
+
+// Gained returns how many times as fast as without drafts an answer was decoded, by estimate. It
+// is 0 if there was only one token.
+func (t Timing) Gained() float64 { return draft.Gained(t.Decode.Seconds(), t.Saved.Seconds()) }
 
 // request is a Request with its state in the loop.
 type request struct {
@@ -208,7 +217,7 @@ func (r *request) timing() Timing {
 		t.FirstToken = r.first.Sub(r.submitted)
 		t.Decode = r.last.Sub(r.first)
 		t.LongestGap = r.longestGap
-		t.DecodeSteps = r.usage.CompletionTokens - 1
+		t.DecodeSteps, t.Saved = r.usage.CompletionTokens-1, r.saved
 	} else if !r.last.IsZero() { // NoAnswer: the prompt was computed
 		t.Prefill = r.last.Sub(r.started)
 	}

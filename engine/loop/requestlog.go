@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"headroom/engine/cachemiss"
+	"headroom/engine/draft"
 )
 
 // History holds the token ids of recent requests. Engines that run one after the other share a
@@ -31,12 +32,14 @@ func NewHistory() *History { return cachemiss.NewLog(cachemiss.Limits{}) }
 
 // Finished describes a request that has ended, whether answered, cancelled or failed.
 type Finished struct {
-	ID      string
-	At      time.Time
-	Finish  FinishReason
-	Usage   Usage
-	Timing  Timing
-	Private bool // Report then tells nothing about the prompt
+	ID     string
+	At     time.Time
+	Finish FinishReason
+	Usage  Usage
+	Timing Timing
+	// NoDrafts is why there were no drafts.
+	NoDrafts draft.Why
+	Private  bool // Report then tells nothing about the prompt
 	// Blocks of the cache on disk: read for the prompt, and passed to the writer.
 	BlockHits, BlockWrites int
 	Report                 cachemiss.Report // why the prompt was not cached
@@ -85,8 +88,8 @@ func newRequestLog(h *History, model, format string, o cachemiss.Outcome) *reque
 func (g *requestLog) record(r *request, reason FinishReason) {
 	n := record{miss: r.miss, scored: r.ScorePrompt,
 		Finished: Finished{ID: r.ID, At: time.Now(), Finish: reason, Usage: r.usage,
-			Timing: r.timing(), Private: r.Private, BlockHits: r.blockHits,
-			BlockWrites: r.blockWrites}}
+			Timing: r.timing(), NoDrafts: r.whyNoDrafts(), Private: r.Private,
+			BlockHits: r.blockHits, BlockWrites: r.blockWrites}}
 	if reason != FinishError && !r.Private && !r.NoCache {
 		n.computed = r.seq.Tokens[:r.seq.Exact()]
 	}
@@ -201,6 +204,9 @@ func (g *requestLog) forget(tokens []int32) {
 //	model_drafts, model_accepted
 //	                          of these, those of a draft model, a DFlash drafter or an
 //	                          assistant
+//	gained                    how many times as fast as without drafts the answer was decoded, by
+//	                          estimate; 0: there was only one token
+//	no_drafts, no_drafts_why  the cause why there were no drafts, and its sentence; "": there were
 //	block_hits, block_writes  blocks read from and written to the cache on disk
 //	first_difference          position at which the prompt diverges from the history; -1: no
 //	                          sequence in the history begins with the same token
@@ -225,6 +231,9 @@ func (f *Finished) log() {
 		slog.Int("accepted", f.Usage.AcceptedTokens),
 		slog.Int("model_drafts", f.Usage.DraftModelTokens),
 		slog.Int("model_accepted", f.Usage.DraftModelAccepted),
+		number("gained", f.Timing.Gained()),
+		slog.String("no_drafts", f.NoDrafts.Cause.String()),
+		slog.String("no_drafts_why", f.NoDrafts.Sentence()),
 		slog.Int("block_hits", f.BlockHits),
 		slog.Int("block_writes", f.BlockWrites),
 		slog.Int("first_difference", f.Report.Break),

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"headroom/engine/draft"
 	"headroom/engine/prefix"
 )
 
@@ -21,6 +22,9 @@ type Stats struct {
 	// Of these, DraftModelTokens and DraftModelAccepted are those of a draft model, a drafter of
 	// blocks or an assistant.
 	DraftModelTokens, DraftModelAccepted int64
+	// DecodeSeconds is the sum of Timing.Decode of all requests, and SavedSeconds that of
+	// Timing.Saved.
+	DecodeSeconds, SavedSeconds float64
 	// Preemptions counts how often a request gave up its KV pages to others and was computed again.
 	Preemptions int64
 	// Average speeds over about the last two seconds; 0 when idle.
@@ -35,6 +39,10 @@ type Stats struct {
 	// GrowthBytes is how much the caches may still grow beyond that, while there is memory.
 	GrowthBytes int64
 }
+
+// Gained returns how many times as fast as without drafts all answers were decoded; see
+// Timing.Gained.
+func (s *Stats) Gained() float64 { return draft.Gained(s.DecodeSeconds, s.SavedSeconds) }
 
 // RequestStats is the part of Stats about one request in flight.
 type RequestStats struct {
@@ -51,6 +59,7 @@ type counters struct {
 	PromptTokens, CachedTokens, GeneratedTokens, FinishedRequests int64
 	DraftTokens, AcceptedTokens                                   int64
 	DraftModelTokens, DraftModelAccepted                          int64
+	decode, saved                                                 time.Duration
 	speed                                                         speedometer
 }
 
@@ -161,6 +170,7 @@ func (l *Loop) publishStats() {
 	s.GeneratedTokens, s.FinishedRequests = c.GeneratedTokens, c.FinishedRequests
 	s.DraftTokens, s.AcceptedTokens = c.DraftTokens, c.AcceptedTokens
 	s.DraftModelTokens, s.DraftModelAccepted = c.DraftModelTokens, c.DraftModelAccepted
+	s.DecodeSeconds, s.SavedSeconds = c.decode.Seconds(), c.saved.Seconds()
 	l.published.speed = c.speed
 	s.Requests = s.Requests[:0]
 	for _, r := range l.requests {

@@ -49,6 +49,8 @@ type step struct {
 	logitRows  []int32       // rows of the tokens whose logits are needed
 	split      []batch.Round // memory of rounds
 	began      time.Time     // when it began to be planned
+	drafting   time.Duration // of the drafter's steps before it
+	drafter    float64       // seconds that such steps take on average
 	launched   time.Time
 	err        error
 
@@ -104,6 +106,7 @@ func (l *Loop) launch(work []sched.Work, restoreErr error) *step {
 	s := &l.steps.buffers[l.steps.launched%2]
 	l.steps.launched++
 	s.began, s.launched, s.vocab = l.steps.began, time.Now(), l.runner.VocabSize()
+	s.drafting, s.drafter = l.drafts.chains.took, l.drafts.chains.usual
 	s.work = append(s.work[:0], work...)
 	s.async = l.runner.Async() && !slices.ContainsFunc(work, needsHost)
 	l.gather(s)
@@ -119,6 +122,7 @@ func (l *Loop) launch(work []sched.Work, restoreErr error) *step {
 		}
 		l.sched.Advance(w)
 		r := w.Seq.Owner.(*request)
+		r.countPass(w)
 		if s.async && s.logitIndex[i] >= 0 && w.To-len(r.Prompt)+1 < r.MaxTokens {
 			w.Seq.Tokens = append(w.Seq.Tokens, sample.Placeholder(s.logitIndex[i]))
 		}
@@ -269,6 +273,7 @@ func (l *Loop) complete(s *step) {
 	l.counters.speed.began = from.UnixNano()
 	if s.err == nil {
 		l.observeDrafts(s, now)
+		l.chargeDrafts(s, now)
 	}
 	l.deliver(s, now)
 }

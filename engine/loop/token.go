@@ -84,6 +84,9 @@ func (l *Loop) emitToken(r *request, step *step, row, position int, now time.Tim
 // addToken stores the next token of a request at position in its sequence, and sends a Token event.
 func (l *Loop) addToken(r *request, s sample.Result, position int, now time.Time) error {
 	l.counters.addGenerated(now, r.usage.CompletionTokens == 0)
+	if r.usage.CompletionTokens > 0 {
+		l.counters.decode += now.Sub(r.last)
+	}
 	r.observeToken(now)
 	r.sampler.Observe(s.Token)
 	if position == len(r.seq.Tokens) {
@@ -141,7 +144,8 @@ func (l *Loop) finish(r *request, reason FinishReason, err error) {
 		l.log.record(r, reason)
 	}
 	l.counters.FinishedRequests++
-	done := Event{Type: Done, Finish: reason, Err: err, Usage: r.usage, Timing: r.timing()}
+	done := Event{Type: Done, Finish: reason, Err: err, Usage: r.usage, Timing: r.timing(),
+		NoDrafts: r.whyNoDrafts()}
 	if !r.stopped && !r.Embed { // add the text held back as the possible beginning of a stop text
 		text, stopped := r.stop.Add(r.text.Close())
 		if !stopped {

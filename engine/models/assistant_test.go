@@ -5,7 +5,6 @@ package models_test
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
 	"headroom/engine/models"
+	"headroom/engine/models/modelstest"
 	"headroom/engine/runner"
 	"headroom/kernels"
 	"headroom/kernels/cpu"
@@ -25,43 +25,13 @@ import (
 // with other keys in config.json or, of those that text has, in its text_config.
 func assistantSource(t *testing.T, clusters bool, keys, text map[string]any) checkpoint.Source {
 	t.Helper()
-	dir, name := t.TempDir(), "plain"
-	if clusters {
-		name = "clusters"
-	}
-	from := filepath.Join("testdata", "assistant")
-	for _, part := range []string{"plain", name} {
-		file := "model-" + part + ".safetensors"
-		data, err := os.ReadFile(filepath.Join(from, part, file))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, file), data, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	data, err := os.ReadFile(filepath.Join(from, name, "config.json"))
-	if err != nil {
+	src := checkpoint.Source{Dir: t.TempDir()}
+	a := modelstest.Assistant{Clusters: clusters, Keys: keys, Text: text}
+	if err := a.Write(os.DirFS(filepath.Join("testdata", "assistant")), src.Dir); err != nil {
 		t.Fatal(err)
 	}
-	var config map[string]any
-	if err := json.Unmarshal(data, &config); err != nil {
-		t.Fatal(err)
-	}
-	maps.Copy(config, keys)
-	maps.Copy(config["text_config"].(map[string]any), text)
-	if data, err = json.Marshal(config); err == nil {
-		err = os.WriteFile(filepath.Join(dir, "config.json"), data, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return checkpoint.Source{Dir: dir}
+	return src
 }
-
-// sharedTarget are the keys of text_config of an assistant for the tiny model gemma4_text, whose
-// last layers have no keys and values of their own.
-var sharedTarget = map[string]any{"attention_k_eq_v": false, "sliding_window": 16}
 
 // loadAssisted loads a tiny model with an assistant.
 func loadAssisted(t *testing.T, d kernels.Device, name string,
@@ -188,8 +158,8 @@ func TestAssistantHasTheSameBits(t *testing.T) {
 		model string
 		text  map[string]any
 		kv    cache.Format
-	}{{"gemma4_text", sharedTarget, cache.Plain(kernels.F32)},
-		{"gemma4_text", sharedTarget, cache.Affine()},
+	}{{"gemma4_text", modelstest.SharedTarget, cache.Plain(kernels.F32)},
+		{"gemma4_text", modelstest.SharedTarget, cache.Affine()},
 		{"gemma4_text_affine", nil, cache.Affine()}} {
 		src := assistantSource(t, false, nil, c.text)
 		r := newAssisted(t, cpuDevice(t, 2), c.model, src, c.kv)
@@ -231,7 +201,7 @@ func TestAssistantHasTheSameBits(t *testing.T) {
 // the same rows of their slots.
 func TestAssistantTogether(t *testing.T) {
 	ids := someTokens(120)
-	for name, text := range map[string]map[string]any{"gemma4_text": sharedTarget,
+	for name, text := range map[string]map[string]any{"gemma4_text": modelstest.SharedTarget,
 		"gemma4_text_affine": nil} {
 		r := newAssisted(t, cpuDevice(t, 2), name, assistantSource(t, true, nil, text),
 			cache.Affine())
@@ -270,8 +240,9 @@ func TestAssistantRefused(t *testing.T) {
 		says       string // "": nothing is wrong
 	}{
 		{"gemma4_text_affine", false, nil, nil, ""},
-		{"gemma4_text", true, nil, sharedTarget, ""},
-		{"gemma4_text", false, keys{"model_type": "gemma4_unified_assistant"}, sharedTarget, ""},
+		{"gemma4_text", true, nil, modelstest.SharedTarget, ""},
+		{"gemma4_text", false, keys{"model_type": "gemma4_unified_assistant"},
+			modelstest.SharedTarget, ""},
 		{"qwen3", false, nil, nil, "no assistant of Gemma 4 can draft for an architecture"},
 		{"gemma4_text", false, nil, nil, "its sliding_window is 33, the large model's is 16"},
 		{"gemma4_text", false, nil, keys{"sliding_window": 16},
@@ -280,7 +251,7 @@ func TestAssistantRefused(t *testing.T) {
 			"its backbone_hidden_size is 128, the large model's hidden_size is 64"},
 		{"gemma4_text_affine", false, nil, keys{"vocab_size": 321},
 			"its vocab_size is 321, the large model's is 320"},
-		{"gemma4_text_affine", false, nil, keys{"intermediate_size": 64}, "of shape [48 32]"},
+		{"gemma4_text_affine", false, nil, keys{"intermediate_size": 64}, "of shape 48 x 32"},
 		{"gemma4_text_affine", true, keys{"use_ordered_embeddings": false}, nil,
 			"the drafter has the tensor masked_embedding."},
 		{"gemma4_text_affine", true, keys{"num_centroids": 7}, nil,

@@ -105,9 +105,8 @@ func (c *bertConfig) load(w *checkpoint.Weights, s checkpoint.Scope, first int) 
 	if w.Err() == nil {
 		m.tokenType = types.RowRange(0, 1)
 	}
-	m.loadLayers(w, c.NumHiddenLayers, func(i int) encoderLayer {
-		return c.layer(w, s.Sub("encoder.layer.%d", i))
-	})
+	m.loadLayers(w, s.Sub("encoder.layer"), c.NumHiddenLayers,
+		func(_ int, s checkpoint.Scope) encoderLayer { return c.layer(w, s) })
 	m.classifier = func() []headLayer {
 		head := w.At("").Sub("classifier")
 		if !head.Has("dense.weight") {

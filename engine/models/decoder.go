@@ -46,7 +46,21 @@ type decoderConfig struct {
 	// RopeTraditional is a key of mlx-lm: the rope rotates each dimension with the next one.
 	// Architectures that always do so set it.
 	RopeTraditional bool `json:"rope_traditional"`
+
+	// names has the keys that are called otherwise in this config.json, for errors.
+	names map[string]string
 }
+
+// rename says that a key is called name in this config.json.
+func (c *decoderConfig) rename(key, name string) {
+	if c.names == nil {
+		c.names = map[string]string{}
+	}
+	c.names[key] = name
+}
+
+// key returns what a key is called in this config.json.
+func (c *decoderConfig) key(key string) string { return cmp.Or(c.names[key], key) }
 
 // defaultRMSNormEps is the default of rms_norm_eps in transformers.
 const defaultRMSNormEps = 1e-6
@@ -139,7 +153,7 @@ func (c *decoderConfig) resolve() []error {
 		positive("vocab_size", c.VocabSize),
 		positive("hidden_size", c.HiddenSize),
 		layers("num_hidden_layers", c.NumHiddenLayers),
-		epsilon("rms_norm_eps", c.RMSNormEps),
+		epsilon(c.key("rms_norm_eps"), c.RMSNormEps),
 		positive("head_dim", c.HeadDim),
 		positive("max_position_embeddings", c.MaxPositionEmbeddings),
 		divides("num_key_value_heads", c.NumKeyValueHeads,
@@ -176,13 +190,13 @@ func (c *decoderConfig) layerTypes(kinds []string, interval int, other string) (
 		return kinds, nil
 	}
 	if len(kinds) != c.NumHiddenLayers {
-		return kinds, fmt.Errorf("layer_types has %d entries for num_hidden_layers of %d",
-			len(kinds), c.NumHiddenLayers)
+		return kinds, fmt.Errorf("%s has %d entries for num_hidden_layers of %d",
+			c.key("layer_types"), len(kinds), c.NumHiddenLayers)
 	}
 	for i, kind := range kinds {
 		if kind != other && kind != fullAttention {
-			return kinds, fmt.Errorf("layer_types[%d] is %q, expected %s or %s", i, kind, other,
-				fullAttention)
+			return kinds, fmt.Errorf("%s[%d] is %q, expected %s or %s", c.key("layer_types"), i,
+				kind, other, fullAttention)
 		}
 	}
 	return kinds, nil

@@ -11,6 +11,7 @@ package models
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"headroom/engine/checkpoint"
 	"headroom/engine/nn"
@@ -53,6 +54,7 @@ func newDeepseekMoEConfig() deepseekMoEConfig {
 // check.
 func (c *deepseekMoEConfig) resolve(d *decoderConfig) []error {
 	c.NumExperts, c.NumLocalExperts, c.NumDenseLayers = c.NRoutedExperts, 0, c.FirstKDenseReplace
+	d.rename("num_experts", "n_routed_experts")
 	faults := []error{c.resolveLayers(d)}
 	if c.TopKMethod == greedyChoice {
 		c.NGroup, c.TopKGroup = 1, 1
@@ -68,8 +70,8 @@ func (c *deepseekMoEConfig) resolve(d *decoderConfig) []error {
 	}
 	known := []string{noAuxLoss, groupLimited, greedyChoice}
 	if !slices.Contains(known, c.TopKMethod) {
-		faults = append(faults, fmt.Errorf("topk_method is %q, expected one of %q", c.TopKMethod,
-			known))
+		faults = append(faults, fmt.Errorf("topk_method is %q, expected %s", c.TopKMethod,
+			strings.Join(known, ", ")))
 	}
 	if f := c.ScoringFunc; c.TopKMethod == noAuxLoss && f != "" && f != "sigmoid" &&
 		f != noAuxLoss { // which dots.llm1 has there

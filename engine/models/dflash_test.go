@@ -238,7 +238,7 @@ func TestDrafterRefused(t *testing.T) {
 		{"qwen3_5_text", map[string]any{"hidden_size": 128},
 			"its hidden_size is 128, the large model's is 64"},
 		{"qwen3_5_text", inner(map[string]any{"target_layer_ids": []int{1, 3}}),
-			"fc of shape [64 192]"},
+			"fc.weight is bfloat16 of shape 64 x 192, expected 64 x 128."},
 		{"qwen3_5_text", map[string]any{"num_hidden_layers": 1,
 			"layer_types": []string{"full_attention"}}, "the drafter has the tensor layers.1."},
 		{"qwen3_5_text", map[string]any{"rope_theta": 1e39}, "rope_theta is 1e+39"},

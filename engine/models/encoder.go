@@ -37,6 +37,7 @@ type encoder struct {
 	tokenType      kernels.Tensor  // [1, hidden], added to all embeddings; or none
 	embeddingNorm  layerNorm
 	layers         []encoderLayer
+	layersPath     string    // the prefix of their tensors, before the number
 	finalNorm      layerNorm // or none
 	positions      []int32   // of the tokens of a pass
 
@@ -146,13 +147,15 @@ func (l *geluLayer) forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 	return l.out.Forward(c, c.GELUErfMul(l.in.Forward(c, x), l.ones))
 }
 
-// loadLayers loads n layers, until the first error.
-func (m *encoder) loadLayers(w *checkpoint.Weights, n int, layer func(i int) encoderLayer) {
+// loadLayers loads n layers from their scopes, until the first error. Each is in s by its number.
+func (m *encoder) loadLayers(w *checkpoint.Weights, s checkpoint.Scope, n int,
+	layer func(i int, s checkpoint.Scope) encoderLayer) {
+	m.layersPath = s.Path()
 	for i := range n {
 		if w.Loading(i, n); w.Err() != nil {
 			return
 		}
-		m.layers = append(m.layers, layer(i))
+		m.layers = append(m.layers, layer(i, s.Sub("%d", i)))
 	}
 }
 

@@ -49,7 +49,7 @@ func (c *gemma3Config) ropes(w *checkpoint.Weights) (map[string]ops.Rope, error)
 		return nil, err
 	}
 	sliding, _, err := w.Config.LayerRope(slidingAttention,
-		checkpoint.RopeDefaults{Theta: c.RopeLocalBaseFreq})
+		checkpoint.RopeDefaults{Theta: c.RopeLocalBaseFreq, ThetaKey: "rope_local_base_freq"})
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func TestGemma3Refusals(t *testing.T) {
 		{`{`, `{"layer_types": ["full_attention"], `, "layer_types has 1", problem.ModelBroken},
 		{`{`, `{"layer_types": ["full_attention", "a", "b", "c", "d", "e"], `, `"a"`,
 			problem.ModelBroken},
-		{`freq": 10000`, `freq": -1`, "rope_theta is -1", problem.ModelBroken},
+		{`freq": 10000`, `freq": -1`, "rope_local_base_freq is -1", problem.ModelBroken},
 	} {
 		config := `{"quantization": {"bits": 4, "group_size": 64}, ` +
 			strings.Replace(olderKeys, c.old, c.new, 1)[1:]

@@ -112,8 +112,11 @@ func (c *gemma4Config) resolve() []error {
 	}
 	m := mixtureConfig{NumExperts: c.NumExperts, NumExpertsPerTok: c.TopKExperts,
 		MoEIntermediateSize: c.ExpertSize}
-	return append(append(faults, positive("num_experts", c.NumExperts)),
-		m.resolve(&c.decoderConfig)...)
+	c.rename("num_experts_per_tok", "top_k_experts")
+	if c.NumExperts == 0 { // otherwise resolve checks it
+		faults = append(faults, positive("num_experts", 0))
+	}
+	return append(faults, m.resolve(&c.decoderConfig)...)
 }
 
 // resolveLayers sets layers.

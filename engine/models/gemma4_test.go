@@ -145,7 +145,7 @@ func TestGemma4Refusals(t *testing.T) {
 		{`"final_logit_softcapping": -30`, "final_logit_softcapping is -30", problem.ModelBroken},
 		{`"enable_moe_block": true`, "num_experts is 0", problem.ModelBroken},
 		{`"enable_moe_block": true, "num_experts": 4, "moe_intermediate_size": 32,
-			"top_k_experts": 5`, "num_experts_per_tok is 5", problem.ModelBroken},
+			"top_k_experts": 5`, "top_k_experts is 5", problem.ModelBroken},
 		{`"sliding_window": 0`, "sliding_window is 0", problem.ModelBroken},
 	} {
 		_, err := engine.Describe(engine.Random([]byte(config.with(t, c.keys).config)),

@@ -47,8 +47,12 @@ func (c *gptOSSConfig) read(w *checkpoint.Weights) error {
 		return err
 	}
 	c.MoEIntermediateSize = c.IntermediateSize
-	faults := append(c.mixtureConfig.resolve(&c.decoderConfig),
-		positive("num_local_experts", c.NumExperts))
+	c.rename("moe_intermediate_size", "intermediate_size")
+	c.localExperts(&c.decoderConfig)
+	faults := c.mixtureConfig.resolve(&c.decoderConfig)
+	if c.NumExperts == 0 { // otherwise resolve has checked it
+		faults = append(faults, positive(c.key("num_experts"), 0))
+	}
 	if !(c.SwigluLimit > 0) {
 		return unsupported(w, "swiglu_limit is %g, expected a positive number", c.SwigluLimit)
 	}

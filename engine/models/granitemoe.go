@@ -23,6 +23,7 @@ func loadGraniteMoE(w *checkpoint.Weights) (Model, error) {
 	if err := w.Config.Decode(&c); err != nil {
 		return nil, err
 	}
+	c.localExperts(&c.decoderConfig)
 	if err := validate(w.Config.ModelType, c.checkMultipliers()...); err != nil {
 		return nil, err
 	}

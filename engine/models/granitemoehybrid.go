@@ -12,10 +12,12 @@ package models
 // 5 normalizes each by itself, and mlx-lm all together, as here.
 
 import (
+	"fmt"
 	"slices"
 
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
+	"headroom/engine/modelfile"
 	"headroom/engine/nn"
 )
 
@@ -91,6 +93,7 @@ func (c *graniteHybridConfig) validate(w *checkpoint.Weights) error {
 			c.PositionEmbeddingType)
 	}
 	c.MoEIntermediateSize, c.NormTopKProb = c.IntermediateSize, true
+	c.rename("moe_intermediate_size", "intermediate_size")
 	faults := append(c.checkMultipliers(), c.decoderConfig.resolve()...)
 	faults = append(faults, c.mixtureConfig.resolve(&c.decoderConfig)...)
 	faults = append(faults, positive("shared_intermediate_size", c.SharedIntermediateSize),
@@ -106,16 +109,20 @@ func (c *graniteHybridConfig) validate(w *checkpoint.Weights) error {
 
 // resolveLayers gives every layer a kind in LayerTypes: full or linear attention.
 func (c *graniteHybridConfig) resolveLayers() error {
-	if len(c.LayerTypes) == 0 {
+	if len(c.LayerTypes) == 0 && len(c.LayersBlockType) > 0 {
 		c.LayerTypes = c.LayersBlockType
+		c.rename("layer_types", "layers_block_type")
 	}
 	kinds := make([]string, len(c.LayerTypes))
 	for i, kind := range c.LayerTypes {
-		switch kinds[i] = kind; kind {
-		case attentionLayer:
+		switch kind {
+		case attentionLayer, fullAttention:
 			kinds[i] = fullAttention
-		case mambaLayer:
+		case mambaLayer, linearAttention:
 			kinds[i] = linearAttention
+		default:
+			return fmt.Errorf("%s[%d] is %q, expected %s or %s", c.key("layer_types"), i,
+				modelfile.Excerpt(kind), attentionLayer, mambaLayer)
 		}
 	}
 	var err error

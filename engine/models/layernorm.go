@@ -52,9 +52,14 @@ func (c *layerNormConfig) decode(w *checkpoint.Weights, config any) error {
 	if err := w.Config.Decode(config); err != nil {
 		return err
 	}
-	for _, eps := range []float32{c.LayerNormEps, c.NormEpsilon, c.NormEps} {
-		if eps != 0 {
-			c.RMSNormEps = eps
+	for _, named := range []struct {
+		key string
+		eps float32
+	}{{"layer_norm_eps", c.LayerNormEps}, {"norm_epsilon", c.NormEpsilon},
+		{"norm_eps", c.NormEps}} {
+		if named.eps != 0 {
+			c.RMSNormEps = named.eps
+			c.rename("rms_norm_eps", named.key)
 		}
 	}
 	return nil

@@ -102,6 +102,7 @@ func (c *lfm2Config) validate(w *checkpoint.Weights, mixture bool) error {
 		return err
 	}
 	c.RMSNormEps = c.NormEps
+	c.rename("rms_norm_eps", "norm_eps")
 	if c.TieEmbedding != nil {
 		c.TieWordEmbeddings = *c.TieEmbedding
 	}
@@ -138,10 +139,11 @@ func (c *lfm2Config) resolveLayers() error {
 
 // resolveMLP sets intermediate_size to that of the MLPs.
 func (c *lfm2Config) resolveMLP() error {
+	key := "intermediate_size"
 	if c.BlockFFDim != 0 {
-		c.IntermediateSize = c.BlockFFDim
+		key, c.IntermediateSize = "block_ff_dim", c.BlockFFDim
 	}
-	if err := positive("intermediate_size", c.IntermediateSize); err != nil {
+	if err := positive(key, c.IntermediateSize); err != nil {
 		return err
 	}
 	if !c.BlockAutoAdjustFFDim {
@@ -158,7 +160,7 @@ func (c *lfm2Config) resolveMLP() error {
 		size := int(min(*factor*float64(c.IntermediateSize), maxDimension+1))
 		c.IntermediateSize = (size + c.BlockMultipleOf - 1) / c.BlockMultipleOf * c.BlockMultipleOf
 	}
-	return positive("intermediate_size after block_auto_adjust_ff_dim", c.IntermediateSize)
+	return positive(key+" after block_auto_adjust_ff_dim", c.IntermediateSize)
 }
 
 func (c *lfm2Config) shortConv(s checkpoint.Scope) *nn.ShortConv {

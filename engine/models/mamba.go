@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
@@ -33,8 +34,12 @@ func (c *mambaConfig) resolveTimeStep() error {
 	if len(c.TimeStepLimit) == 0 {
 		return nil
 	}
-	bad := fmt.Errorf("time_step_limit is %s, expected two numbers of at least 0, in ascending "+
-		"order", c.TimeStepLimit)
+	var given []string
+	for _, limit := range c.TimeStepLimit {
+		given = append(given, modelfile.Excerpt(string(limit)))
+	}
+	bad := fmt.Errorf("time_step_limit is [%s], expected two numbers of at least 0, in ascending "+
+		"order", modelfile.Excerpt(strings.Join(given, ", ")))
 	if len(c.TimeStepLimit) != 2 {
 		return bad
 	}

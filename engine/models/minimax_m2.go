@@ -64,8 +64,12 @@ func (c *minimaxConfig) validate(w *checkpoint.Weights) error {
 	}
 	c.LayerTypes = nil
 	c.MoEIntermediateSize = c.IntermediateSize
+	c.rename("moe_intermediate_size", "intermediate_size")
+	c.localExperts(&c.decoderConfig)
 	faults := append(c.decoderConfig.resolve(), c.mixtureConfig.resolve(&c.decoderConfig)...)
-	faults = append(faults, positive("num_local_experts", c.NumExperts))
+	if c.NumExperts == 0 { // otherwise resolve has checked it
+		faults = append(faults, positive(c.key("num_experts"), 0))
+	}
 	if c.RotaryDim != 0 {
 		faults = append(faults, atMost("rotary_dim", c.RotaryDim, "head_dim", c.HeadDim))
 	}

@@ -21,6 +21,7 @@ func loadMixtral(w *checkpoint.Weights) (Model, error) {
 	if err := w.Config.Decode(&c); err != nil {
 		return nil, err
 	}
+	c.localExperts(&c.decoderConfig)
 	c.slideFrom(0)
 	if err := c.validateUniform(w, &c.decoderConfig); err != nil {
 		return nil, err

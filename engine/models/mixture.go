@@ -30,7 +30,8 @@ type mixtureConfig struct {
 // resolve sets num_experts if it has its other name, and checks the keys. It returns an error, or
 // nil, for each check.
 func (c *mixtureConfig) resolve(d *decoderConfig) []error {
-	if c.NumExperts == 0 {
+	if c.NumExperts == 0 && c.NumLocalExperts != 0 {
+		c.localExperts(d)
 		c.NumExperts = c.NumLocalExperts
 	}
 	if n := len(c.MLPOnlyLayers); n > maxLayers {
@@ -46,17 +47,24 @@ func (c *mixtureConfig) resolve(d *decoderConfig) []error {
 		return faults
 	}
 	if c.NumExpertsPerTok > c.NumExperts {
-		faults = append(faults, fmt.Errorf("num_experts_per_tok is %d, but num_experts is %d",
-			c.NumExpertsPerTok, c.NumExperts))
+		faults = append(faults, fmt.Errorf("%s is %d, but %s is %d",
+			d.key("num_experts_per_tok"), c.NumExpertsPerTok, d.key("num_experts"), c.NumExperts))
 	}
 	if c.SharedExpertIntermediateSize != 0 {
 		faults = append(faults, positive("shared_expert_intermediate_size",
 			c.SharedExpertIntermediateSize))
 	}
 	return append(faults,
-		positive("num_experts", c.NumExperts),
-		positive("num_experts_per_tok", c.NumExpertsPerTok),
-		positive("moe_intermediate_size", c.MoEIntermediateSize))
+		positive(d.key("num_experts"), c.NumExperts),
+		positive(d.key("num_experts_per_tok"), c.NumExpertsPerTok),
+		positive(d.key("moe_intermediate_size"), c.MoEIntermediateSize))
+}
+
+// localExperts has errors say num_local_experts unless config.json has num_experts.
+func (c *mixtureConfig) localExperts(d *decoderConfig) {
+	if c.NumExperts == 0 {
+		d.rename("num_experts", "num_local_experts")
+	}
 }
 
 // sparse reports whether a layer has experts.
@@ -100,8 +108,11 @@ func (c *mixtureConfig) validateUniform(w *checkpoint.Weights, d *decoderConfig)
 		return err
 	}
 	c.MoEIntermediateSize, c.NumDenseLayers, c.MLPOnlyLayers = d.IntermediateSize, 0, nil
+	d.rename("moe_intermediate_size", "intermediate_size")
 	faults := append(d.resolve(), c.resolve(d)...)
-	faults = append(faults, positive("num_experts", c.NumExperts))
+	if c.NumExperts == 0 { // otherwise resolve has checked it
+		faults = append(faults, positive(d.key("num_experts"), 0))
+	}
 	return validate(w.Config.ModelType, append(faults, d.fillLayerTypes()...)...)
 }
 

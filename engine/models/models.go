@@ -155,15 +155,12 @@ func load(w *checkpoint.Weights, drafter bool) (Model, error) {
 		return nil, err
 	}
 	m, err := build(w)
-	layers := 0
+	var own layerNames
 	if err == nil {
-		layers = len(m.Spec().Layers)
-		if d, ok := m.(*decoder); ok {
-			layers = len(d.layers)
-			if drafter {
-				d.addDrafter()
-				err = w.Err()
-			}
+		own = layersOf(m, w)
+		if d, ok := m.(*decoder); ok && drafter {
+			d.addDrafter()
+			err = w.Err()
 		}
 	}
 	if err == nil && w.Config.Modules != nil {
@@ -175,7 +172,10 @@ func load(w *checkpoint.Weights, drafter bool) (Model, error) {
 		err = checkHeads(m.Spec(), w)
 	}
 	if err == nil {
-		err = checkUnread(w, layers)
+		err = own.checkCount(w)
+	}
+	if err == nil {
+		err = checkUnread(w, own)
 	}
 	if err != nil {
 		return nil, err

@@ -91,16 +91,17 @@ func (c *modernBERTConfig) checkLayers(w *checkpoint.Weights) error {
 
 // ropes returns the rotary position embedding of each kind of layer.
 func (c *modernBERTConfig) ropes(w *checkpoint.Weights) (map[string]ops.Rope, error) {
-	local := c.GlobalTheta
+	full := checkpoint.RopeDefaults{Theta: c.GlobalTheta, ThetaKey: "global_rope_theta"}
+	local := full
 	if c.LocalTheta != nil {
-		local = *c.LocalTheta
+		local = checkpoint.RopeDefaults{Theta: *c.LocalTheta, ThetaKey: "local_rope_theta"}
 	} else if !w.Config.IsNull("local_rope_theta") {
-		local = 1e4
+		local = checkpoint.RopeDefaults{Theta: 1e4}
 	}
 	ropes := map[string]ops.Rope{}
-	for kind, theta := range map[string]float64{fullAttention: c.GlobalTheta,
+	for kind, defaults := range map[string]checkpoint.RopeDefaults{fullAttention: full,
 		slidingAttention: local} {
-		r, _, err := w.Config.LayerRope(kind, checkpoint.RopeDefaults{Theta: theta})
+		r, _, err := w.Config.LayerRope(kind, defaults)
 		if err != nil {
 			return nil, err
 		}
@@ -121,9 +122,10 @@ func (c *modernBERTConfig) load(w *checkpoint.Weights, ropes map[string]ops.Rope
 
 		classifierPooling: c.ClassifierPooling,
 	}
-	m.loadLayers(w, c.NumHiddenLayers, func(i int) encoderLayer {
-		return c.layer(w, s.Sub("layers.%d", i), i, ropes[c.LayerTypes[i]])
-	})
+	m.loadLayers(w, s.Sub("layers"), c.NumHiddenLayers,
+		func(i int, s checkpoint.Scope) encoderLayer {
+			return c.layer(w, s, i, ropes[c.LayerTypes[i]])
+		})
 	m.classifier = func() []headLayer {
 		if c.ClassifierAct != "gelu" {
 			return nil

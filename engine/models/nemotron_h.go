@@ -19,6 +19,7 @@ import (
 	"headroom/engine/batch"
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
+	"headroom/engine/modelfile"
 	"headroom/engine/nn"
 	"headroom/engine/ops"
 	"headroom/kernels"
@@ -60,7 +61,8 @@ type nemotronHConfig struct {
 	MoELatentSize       int  `json:"moe_latent_size"` // 0: experts see all dimensions
 	NormTopKProb        bool `json:"norm_topk_prob"`
 
-	pattern string
+	pattern    string
+	patternKey string // the key that it is from
 }
 
 func loadNemotronH(w *checkpoint.Weights) (Model, error) {
@@ -130,10 +132,11 @@ func (c *nemotronHConfig) validate(w *checkpoint.Weights) error {
 		return err
 	}
 	if n := c.NumHiddenLayers; n != 0 && n != len(c.pattern) {
-		return validate(w.Config.ModelType, fmt.Errorf("num_hidden_layers is %d, but the pattern "+
-			"of layers has %d", n, len(c.pattern)))
+		return validate(w.Config.ModelType, fmt.Errorf("num_hidden_layers is %d, but %s has %d",
+			n, c.patternKey, len(c.pattern)))
 	}
 	c.NumHiddenLayers, c.RMSNormEps = len(c.pattern), c.LayerNormEpsilon
+	c.rename("rms_norm_eps", "layer_norm_epsilon")
 	c.heads, c.headDim, c.groups = c.MambaNumHeads, c.MambaHeadDim, c.NGroups
 	c.state, c.taps, c.convBias = c.SSMStateSize, c.ConvKernel, c.UseConvBias
 	c.inBias, c.outBias = c.MambaProjBias, c.MambaProjBias
@@ -154,6 +157,7 @@ func (c *nemotronHConfig) validate(w *checkpoint.Weights) error {
 // readPattern sets the pattern: a letter for each layer.
 func (c *nemotronHConfig) readPattern() error {
 	var list []string
+	c.patternKey = "hybrid_override_pattern"
 	switch text := c.HybridOverridePattern; {
 	case len(text) > 0 && json.Unmarshal(text, &c.pattern) == nil && c.pattern != "":
 	case len(text) > 0 && json.Unmarshal(text, &list) == nil && len(list) > 0:
@@ -161,14 +165,17 @@ func (c *nemotronHConfig) readPattern() error {
 			c.pattern += letter
 		}
 	default:
-		if len(c.LayersBlockType) == 0 {
-			c.LayersBlockType = c.LayerTypes
+		switch {
+		case len(c.LayersBlockType) > 0:
+			c.patternKey = "layers_block_type"
+		case len(c.LayerTypes) > 0:
+			c.patternKey, c.LayersBlockType = "layer_types", c.LayerTypes
 		}
 		for i, name := range c.LayersBlockType {
 			kind, ok := nemotronKinds[name]
 			if !ok {
-				return fmt.Errorf("layers_block_type[%d] is %q, expected mamba, attention, mlp "+
-					"or moe", i, name)
+				return fmt.Errorf("%s[%d] is %q, expected mamba, attention, mlp or moe",
+					c.patternKey, i, modelfile.Excerpt(name))
 			}
 			c.pattern += string(kind)
 		}
@@ -179,7 +186,7 @@ func (c *nemotronHConfig) readPattern() error {
 				c.pattern[i])
 		}
 	}
-	return layers("the length of hybrid_override_pattern", len(c.pattern))
+	return layers("the length of "+c.patternKey, len(c.pattern))
 }
 
 // checkExperts returns an error, or nil, for each key of the mixtures.

@@ -57,7 +57,7 @@ func (c *decoderConfig) phi3Rope(w *checkpoint.Weights) (ops.Rope, error) {
 	case "su", "longrope", "yarn":
 		r.Type = "longrope"
 	default:
-		return ops.Rope{}, unsupported(w, "rope_type is %q, expected longrope", r.Type)
+		return ops.Rope{}, unsupported(w, "%s is %q, expected longrope", r.TypeKey(), r.Type)
 	}
 	if r.OriginalMax = top.OriginalMax; !(r.OriginalMax > 0) {
 		return ops.Rope{}, validate(w.Config.ModelType, fmt.Errorf(

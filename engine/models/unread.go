@@ -5,7 +5,6 @@ package models
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"headroom/engine/checkpoint"
@@ -32,12 +31,12 @@ const maxZeroBytes = 64 << 20
 // checkUnread returns a Problem if the language model has tensors that the architecture does not
 // know: in its layers, between them and the embedding, in a module of which it has read another
 // tensor, or a bias of the head. Everything else is ignored: other parts of a multimodal model,
-// blocks that draft tokens, the head of a model whose head is tied, and layers after the last.
-func checkUnread(w *checkpoint.Weights, layers int) error {
+// blocks that draft tokens, and the head of a model whose head is tied.
+func checkUnread(w *checkpoint.Weights, own layerNames) error {
 	root := textWeights(w).model.Path()
 	first, more, budget := "", -1, maxZeroBytes
 	for _, name := range w.Unread() {
-		if !isPart(w, name, root, layers) {
+		if !isPart(w, name, root, own) {
 			continue
 		}
 		if strings.HasSuffix(name, ".bias") { // some writers give every projection one
@@ -61,7 +60,7 @@ func checkUnread(w *checkpoint.Weights, layers int) error {
 
 // isPart reports whether the tensor called name, which has not been read, changes what the language
 // model computes. root is the prefix of its tensors.
-func isPart(w *checkpoint.Weights, name, root string, layers int) bool {
+func isPart(w *checkpoint.Weights, name, root string, own layerNames) bool {
 	dot := strings.LastIndexByte(name, '.')
 	if dot < 0 {
 		return false
@@ -74,10 +73,8 @@ func isPart(w *checkpoint.Weights, name, root string, layers int) bool {
 	for _, m := range embeddingModules {
 		known = known || strings.HasPrefix(name, root+m)
 	}
-	if rest, ok := strings.CutPrefix(name, root+"layers."); ok {
-		number, _, _ := strings.Cut(rest, ".")
-		i, err := strconv.Atoi(number)
-		known = known || err == nil && i < layers
+	if i, _, ok := own.find(name); ok {
+		known = known || i < own.count
 	}
 	if !known {
 		return false

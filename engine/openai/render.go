@@ -88,6 +88,9 @@ func newUsage(u generate.Usage, predicted bool) *Usage {
 	}
 	usage.Timings = &Timings{FirstTokenSeconds: u.FirstToken.Seconds(),
 		DecodeTokensPerSecond: u.DecodeTokensPerSecond}
+	if u.DraftTokens > 0 {
+		usage.Timings.Gained = u.Gained
+	}
 	return usage
 }
 

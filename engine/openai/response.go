@@ -34,6 +34,9 @@ type Timings struct {
 	FirstTokenSeconds float64 `json:"first_token_seconds"`
 	// DecodeTokensPerSecond is 0 if there was only one token.
 	DecodeTokensPerSecond float64 `json:"decode_tokens_per_second"`
+	// Gained is how many times as fast as without drafts the answer was decoded, by estimate. It is
+	// left out if there were no drafts.
+	Gained float64 `json:"gained,omitzero"`
 }
 
 // PromptDetails has the number of prompt tokens that came from the prefix cache.

@@ -91,7 +91,7 @@ func (p *Plan) CheckBuffers() error {
 	}
 	if p.largestBytes > longest {
 		return tooLong(longest, fmt.Sprintf("a result for %d requests at once needs a buffer of %s",
-			p.MaxSequences, gb(int64(p.largestBytes))))
+			p.MaxSequences, problem.Memory(int64(p.largestBytes))))
 	}
 	for i, l := range p.layers(p.Runner.Pages, p.Runner.StartPages, p.Runner.Slots) {
 		for _, b := range l.Buffers() {
@@ -99,8 +99,8 @@ func (p *Plan) CheckBuffers() error {
 				continue
 			}
 			err := tooLong(longest, fmt.Sprintf("layer %d needs a buffer of %s for a context of "+
-				"%d tokens and %d requests at once", i, gb(int64(b.Size)), p.ContextTokens,
-				p.MaxSequences))
+				"%d tokens and %d requests at once", i, problem.Memory(int64(b.Size)),
+				p.ContextTokens, p.MaxSequences))
 			if context := p.contextWithin(); context >= minContextTokens &&
 				context < p.ContextTokens {
 				err.Fix = fmt.Sprintf("Use a context of at most %d tokens, or a KV cache format "+
@@ -114,7 +114,8 @@ func (p *Plan) CheckBuffers() error {
 
 func tooLong(longest int, what string) *problem.Problem {
 	return problem.New(problem.DoesNotFit, "The model does not fit into the GPU's buffers",
-		fmt.Sprintf("%s, a buffer of this GPU has at most %s", what, gb(int64(longest))),
+		fmt.Sprintf("%s, a buffer of this GPU has at most %s", what,
+			problem.Memory(int64(longest))),
 		"Allow fewer requests at once, or run the model on the CPU: --device cpu.")
 }
 

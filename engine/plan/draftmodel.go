@@ -9,6 +9,7 @@ package plan
 // memory to the large model's, and the other is loaded as if it were the model's own.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,6 +31,7 @@ type DraftModel struct {
 	// Required refuses the large model if the draft model cannot be used. Otherwise the large model
 	// is planned without it, and Plan.DraftModelError says why.
 	Required bool
+	NotFound string // why there is no such model; "": Source tells
 	// Way is draft.WayDraft, draft.WayDFlash or draft.WayMTP if it must be of one kind; else any
 	// way. With draft.WayMTP a model is left out, since the model may have a block of its own.
 	Way string
@@ -46,8 +48,8 @@ func (p *Plan) planDraftModel(large checkpoint.Source) error {
 		return nil
 	}
 	if src := p.DraftModel.Source; !src.Has("config.json") {
-		return RefuseDraftModel(fmt.Sprintf("there is no model %s here, expected a model's name "+
-			"or its folder", src))
+		return RefuseDraftModel(cmp.Or(p.DraftModel.NotFound, fmt.Sprintf("there is no model %s "+
+			"here, expected a model's name or its folder", src)))
 	} else if c, _ := src.Config(); c != nil && models.IsBlock(c) {
 		return p.planBlock(large, c)
 	} else if kind := findAttached(c); kind != nil &&

@@ -95,6 +95,9 @@ type Description struct {
 	Dimensions           int            // of the vectors that it computes; 0: it computes none
 	Normalized           bool           // these vectors have length 1
 	Drafts               bool           // a block that drafts is loaded with it (MTP)
+	// BeyondVocabulary names a token of the tokenizer that the model lacks: text with it is
+	// refused. "": none is known (textproc.BeyondVocabulary). Only Describe sets it.
+	BeyondVocabulary string
 	// DraftModelUnused is why the requested draft model does not draft; "": it does, there is none,
 	// or nothing is known to be wrong yet. Only opening the model compares the vocabularies.
 	DraftModelUnused string
@@ -156,6 +159,7 @@ func Describe(src checkpoint.Source, o Options) (Description, error) {
 		return Description{}, err
 	}
 	d := p.Description
+	d.BeyondVocabulary = textproc.BeyondVocabulary(src, p.Spec.VocabSize)
 	if p.DraftModelError != nil {
 		d.DraftModelUnused = problem.From(p.DraftModelError).Why
 	}
@@ -339,9 +343,8 @@ func (p *Plan) measure(m models.Model, w *checkpoint.Weights, weights int64) {
 		Rest: cache.PageBytes(p.Spec.Layers, p.KV)}
 	d := &p.Description
 	*d = Description{
-		Architecture: p.Config.ModelType,
-		Quantization: cmp.Or(p.Config.Quantization.String(), w.Packing(),
-			"not quantized"),
+		Architecture:     p.Config.ModelType,
+		Quantization:     cmp.Or(w.Packing(), "not quantized"),
 		SizeBytes:        w.SizeBytes(),
 		Parameters:       w.Parameters(),
 		ContextTokens:    p.Spec.ContextTokens,
@@ -391,12 +394,13 @@ func (p *Plan) Check() error {
 	if need <= available {
 		return nil
 	}
+	size := problem.Memory
 	return problem.New(problem.DoesNotFit, "The model does not fit",
 		fmt.Sprintf(
 			"it needs %s (weights %s, one conversation of %d tokens %s, state %s, scratch %s), "+
 				"%s is available for a model",
-			gb(need), gb(n.WeightsBytes), p.ContextTokens, gb(n.KVBytes), gb(n.StateBytes),
-			gb(n.ScratchBytes), gb(max(available, 0))), p.suggestion(available))
+			size(need), size(n.WeightsBytes), p.ContextTokens, size(n.KVBytes),
+			size(n.StateBytes), size(n.ScratchBytes), size(available)), p.suggestion(available))
 }
 
 // suggestion returns a sentence on how to make the model fit into the available bytes.
@@ -408,19 +412,11 @@ func (p *Plan) suggestion(available int64) string {
 	if fewer := need - states*(sequences-1)/sequences; sequences > 1 && fewer <= available {
 		return fmt.Sprintf(
 			"Allow fewer requests at once: the recurrent states of %d sequences take %s.",
-			sequences, gb(states))
+			sequences, problem.Memory(states))
 	}
 	if tokens := p.Description.LargestContext(available); tokens >= minContextTokens &&
 		tokens < p.ContextTokens {
 		return fmt.Sprintf("A context of %d tokens would fit.", tokens/1024*1024)
 	}
 	return "Close other apps, or pick a model that is smaller or quantized to fewer bits."
-}
-
-// gb formats a size in GB of 2^30 bytes, and in MB of 2^20 bytes below 0.1 GB.
-func gb(bytes int64) string {
-	if bytes < 1<<30/10 {
-		return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20))
-	}
-	return fmt.Sprintf("%.1f GB", float64(bytes)/(1<<30))
 }

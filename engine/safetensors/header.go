@@ -200,7 +200,7 @@ func readTensor(dec *json.Decoder) (Tensor, error) {
 	t.From, t.To = offsets[0], offsets[1]
 	if t.DType.Bytes() == 0 {
 		if _, err := product(1, t.Shape); err != nil {
-			return t, fmt.Errorf("shape %v %w", t.Shape, err)
+			return t, fmt.Errorf("shape %s %w", ShapeText(t.Shape...), err)
 		}
 		return t, nil
 	}
@@ -209,8 +209,8 @@ func readTensor(dec *json.Decoder) (Tensor, error) {
 		return t, err
 	}
 	if t.To-t.From != size {
-		return t, fmt.Errorf("data_offsets [%d, %d) hold %d bytes, but %s %v needs %d", t.From,
-			t.To, t.To-t.From, t.DType, t.Shape, size)
+		return t, fmt.Errorf("data_offsets [%d, %d) hold %d bytes, but %s of shape %s "+
+			"needs %d", t.From, t.To, t.To-t.From, t.DType, ShapeText(t.Shape...), size)
 	}
 	return t, nil
 }

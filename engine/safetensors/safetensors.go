@@ -28,6 +28,7 @@ import (
 	"math"
 	"math/bits"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -100,6 +101,18 @@ func (t Tensor) Elements() int {
 	return n
 }
 
+// ShapeText returns a shape in words, such as "3 x 4096". That of a scalar is "1".
+func ShapeText(shape ...int) string {
+	if len(shape) == 0 {
+		return "1"
+	}
+	text := make([]string, len(shape))
+	for i, n := range shape {
+		text[i] = strconv.Itoa(n)
+	}
+	return strings.Join(text, " x ")
+}
+
 // sizeBytes returns the size of a tensor of this type and shape.
 func sizeBytes(d DType, shape []int) (int, error) {
 	if d.Bytes() == 0 {
@@ -107,7 +120,7 @@ func sizeBytes(d DType, shape []int) (int, error) {
 	}
 	size, err := product(d.Bytes(), shape)
 	if err != nil {
-		return 0, fmt.Errorf("shape %v of %s %w", shape, d, err)
+		return 0, fmt.Errorf("shape %s of %s %w", ShapeText(shape...), d, err)
 	}
 	return size, nil
 }

@@ -109,8 +109,8 @@ func checkWritable(t *Tensor) error {
 		return err
 	}
 	if len(t.Data) != size {
-		return fmt.Errorf("has %d bytes of data, but %s %v needs %d", len(t.Data), t.DType, t.Shape,
-			size)
+		return fmt.Errorf("has %d bytes of data, but %s of shape %s needs %d", len(t.Data),
+			t.DType, ShapeText(t.Shape...), size)
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (a *answer) run(ctx context.Context) error {
 		switch {
 		case err == nil && a.ended:
 			if e.Type == engine.Done { // what was generated meanwhile does not count
-				a.record.timing = e.Timing
+				a.record.timing, a.record.noDrafts = e.Timing, e.NoDrafts
 				a.complete(engine.FinishStop)
 				return nil
 			}
@@ -255,6 +255,7 @@ func (a *answer) describe(id int32, logprob float32, top []sample.TokenLogprob) 
 // done sends the text that was held back and the tokens without text, and completes the answer.
 func (a *answer) done(e engine.Event) {
 	a.record.timing, a.record.finish = e.Timing, string(e.Finish)
+	a.record.noDrafts = e.NoDrafts
 	if e.Finish != engine.FinishError && e.Finish != engine.FinishCancelled && a.sendEcho() != nil {
 		return
 	}
@@ -303,7 +304,7 @@ func (a *answer) totals() generate.Usage {
 		CompletionTokens: a.usage.CompletionTokens, ReasoningTokens: a.reasoningTokens,
 		DraftTokens: a.usage.DraftTokens, AcceptedTokens: a.usage.AcceptedTokens,
 		FirstToken:            timing.FirstToken,
-		DecodeTokensPerSecond: timing.DecodeTokensPerSecond()}
+		DecodeTokensPerSecond: timing.DecodeTokensPerSecond(), Gained: timing.Gained()}
 }
 
 func (a *answer) fail(err error) {

@@ -188,7 +188,7 @@ func (c *choices) close(now *choice) {
 	if a.stream != nil && !now.ended {
 		a.stream.Cancel()
 	}
-	c.server.metrics.generation(a.usage, a.reasoningTokens, a.record.timing)
+	c.server.metrics.generation(a.usage, a.reasoningTokens, a.record)
 	if now.generation.number == 0 { // the answers to a prompt share it
 		c.record.used.PromptTokens += a.usage.PromptDoneTokens
 	}
@@ -233,6 +233,7 @@ func (c *choices) finish(reason generate.FinishReason, stop string, usage genera
 	timing := c.begun[c.done].answer.record.timing
 	c.decode.Decode += timing.Decode
 	c.decode.DecodeSteps += timing.DecodeSteps
+	c.decode.Saved += timing.Saved
 	if c.done == 0 {
 		c.usage.FirstToken = usage.FirstToken
 	}
@@ -245,6 +246,7 @@ func (c *choices) finish(reason generate.FinishReason, stop string, usage genera
 	c.usage.DraftTokens += usage.DraftTokens
 	c.usage.AcceptedTokens += usage.AcceptedTokens
 	c.usage.DecodeTokensPerSecond = c.decode.DecodeTokensPerSecond()
+	c.usage.Gained = c.decode.Gained()
 	c.done++
 	if c.done < len(c.list) {
 		return c.out.next(reason, stop)

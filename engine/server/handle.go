@@ -115,7 +115,7 @@ func (s *Server) resources(r *http.Request) Resources {
 		delete: s.deleteFor(r), priority: priorityOf(r, 0), record: recordOf(r),
 		vectorRequests: &s.vectors,
 		count: func(u engine.Usage) {
-			s.metrics.generation(u, 0, engine.Timing{})
+			s.metrics.generation(u, 0, &record{})
 		}}
 }
 

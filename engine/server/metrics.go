@@ -28,6 +28,8 @@ type metrics struct {
 	acceptedTokens   prometheus.Counter
 	// Of these two, those of draft models.
 	draftModelTokens, draftModelAccepted prometheus.Counter
+	noDrafts                             *prometheus.CounterVec
+	decode, decodeWithout                prometheus.Counter // in seconds
 	reasoningTokens                      prometheus.Counter
 	firstToken                           prometheus.Histogram
 	perToken                             prometheus.Histogram
@@ -55,6 +57,14 @@ func newMetrics(models Models) *metrics {
 			"Of the proposed tokens, those of draft models."),
 		draftModelAccepted: counter("headroom_spec_decode_draft_model_num_accepted_tokens_total",
 			"Of the accepted tokens, those of draft models."),
+		noDrafts: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "headroom_spec_decode_no_drafts_total",
+				Help: "Answers without drafts, by the cause of that."}, []string{"cause"}),
+		decode: counter("headroom_decode_seconds_total",
+			"Time of decoding, from each answer's first token to its last."),
+		decodeWithout: counter("headroom_decode_without_drafts_seconds_total",
+			"How long decoding would have taken without drafts, estimated from the measured times "+
+				"of passes."),
 		reasoningTokens: counter("headroom_reasoning_tokens_total",
 			"Generated tokens that were reasoning."),
 		// 10 ms to 11 min: from a cached prompt on a small model to a long one on a slow machine.
@@ -70,7 +80,7 @@ func newMetrics(models Models) *metrics {
 	}
 	m.registry.MustRegister(m.requests, m.promptTokens, m.prefixCacheHits, m.generationTokens,
 		m.draftTokens, m.acceptedTokens, m.draftModelTokens, m.draftModelAccepted,
-		m.reasoningTokens, m.firstToken, m.perToken,
+		m.noDrafts, m.decode, m.decodeWithout, m.reasoningTokens, m.firstToken, m.perToken,
 		engineCollector{models},
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -86,7 +96,8 @@ func (m *metrics) request(route string, status int) {
 }
 
 // generation counts a generation at its end, successful or not.
-func (m *metrics) generation(u engine.Usage, reasoningTokens int, t engine.Timing) {
+func (m *metrics) generation(u engine.Usage, reasoningTokens int, rec *record) {
+	t := rec.timing
 	m.promptTokens.Add(float64(u.PromptDoneTokens))
 	m.prefixCacheHits.Add(float64(u.CachedTokens))
 	m.generationTokens.Add(float64(u.CompletionTokens))
@@ -94,6 +105,11 @@ func (m *metrics) generation(u engine.Usage, reasoningTokens int, t engine.Timin
 	m.acceptedTokens.Add(float64(u.AcceptedTokens))
 	m.draftModelTokens.Add(float64(u.DraftModelTokens))
 	m.draftModelAccepted.Add(float64(u.DraftModelAccepted))
+	if cause := rec.noDrafts.Cause.String(); cause != "" {
+		m.noDrafts.WithLabelValues(cause).Inc()
+	}
+	m.decode.Add(max(0, t.Decode.Seconds()))
+	m.decodeWithout.Add(max(0, (t.Decode + t.Saved).Seconds()))
 	m.reasoningTokens.Add(float64(reasoningTokens))
 	if t.FirstToken > 0 {
 		m.firstToken.Observe(t.FirstToken.Seconds())

@@ -27,6 +27,7 @@ type record struct {
 	prompt    engine.Usage
 	used      guard.Used // by all answers
 	timing    engine.Timing
+	noDrafts  engine.NoDrafts
 	finish    string
 	err       error
 	private   bool // path and error may quote the request, so only route and code are logged

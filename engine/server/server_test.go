@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"headroom/engine"
+	"headroom/engine/draft"
 	"headroom/engine/generate"
 	"headroom/engine/problem"
 	"headroom/engine/server"
@@ -48,7 +50,10 @@ func TestSpeculation(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) {
 		s.put(engine.Event{Type: engine.Done, Finish: engine.FinishStop,
 			Usage: engine.Usage{CompletionTokens: 9, DraftTokens: 7, AcceptedTokens: 5,
-				DraftModelTokens: 4, DraftModelAccepted: 3}})
+				DraftModelTokens: 4, DraftModelAccepted: 3},
+			Timing: engine.Timing{Decode: 4 * time.Second, Saved: 2 * time.Second,
+				DecodeSteps: 8},
+			NoDrafts: engine.NoDrafts{Cause: draft.Costly}})
 	})
 	s := start(t, e, server.Options{})
 	for _, route := range []struct{ path, input string }{
@@ -62,6 +67,7 @@ func TestSpeculation(t *testing.T) {
 			answer string
 		}{
 			{``, 200, "", `"accepted_prediction_tokens":5,"rejected_prediction_tokens":2}`},
+			{``, 200, "", `"decode_tokens_per_second":2,"gained":1.5}`},
 			{`,"speculation":"auto"`, 200, "auto", ""}, {`,"speculation":null`, 200, "", ""},
 			{`,"speculation":"off"`, 200, "off", ""}, {`,"speculation":"mtp"`, 200, "mtp", ""},
 			{`,"speculation":"on"`, 400, "", `\"draft\" or \"dflash\", got \"on\"`},
@@ -82,10 +88,12 @@ func TestSpeculation(t *testing.T) {
 		}
 	}
 	_, _, text := do(t, http.MethodGet, s.URL+"/metrics", "")
-	for _, line := range []string{"headroom_spec_decode_num_draft_tokens_total 70",
-		"headroom_spec_decode_num_accepted_tokens_total 50",
-		"headroom_spec_decode_draft_model_num_draft_tokens_total 40",
-		"headroom_spec_decode_draft_model_num_accepted_tokens_total 30"} { // 10 answers
+	for _, line := range []string{"headroom_spec_decode_num_draft_tokens_total 84",
+		"headroom_spec_decode_num_accepted_tokens_total 60",
+		"headroom_spec_decode_draft_model_num_draft_tokens_total 48",
+		"headroom_spec_decode_draft_model_num_accepted_tokens_total 36",
+		"headroom_decode_seconds_total 48", "headroom_decode_without_drafts_seconds_total 72",
+		`headroom_spec_decode_no_drafts_total{cause="costly"} 12`} { // 12 answers
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("/metrics has no line %q", line)
 		}

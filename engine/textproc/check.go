@@ -6,8 +6,10 @@ package textproc
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -44,6 +46,67 @@ func Check(src checkpoint.Source) (hasTemplate bool, err error) {
 	default:
 		return false, err
 	}
+}
+
+// beginningBytes is how much BeyondVocabulary reads. The added tokens are at the beginning of a
+// tokenizer.json, and each takes about 200 bytes. Few models have more than a thousand.
+const beginningBytes = 256 << 10
+
+// BeyondVocabulary returns a sentence without a period about an added token of tokenizer.json that
+// a model with so many tokens lacks; "": it finds none. It reads the beginning of the file alone.
+// The other tokens are in the rest, and a request that has one of them is refused. The ids in
+// tokenizer_config.json do not tell: a token that only that file has gets an id that is free.
+func BeyondVocabulary(src checkpoint.Source, tokens int) string {
+	const name = "tokenizer.json"
+	if src.Dir == "" || TokenizerFile(src) != name {
+		return ""
+	}
+	f, _, err := modelfile.Open(filepath.Join(src.Dir, name))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	d := json.NewDecoder(io.LimitReader(f, beginningBytes))
+	if !enterAddedTokens(d) {
+		return ""
+	}
+	for d.More() {
+		var token struct {
+			ID      int64  `json:"id"`
+			Content string `json:"content"`
+		}
+		if d.Decode(&token) != nil { // or it is not in the beginning
+			return ""
+		}
+		if token.ID >= int64(tokens) {
+			return fmt.Sprintf("its token %d is %.40q, the model's vocab_size is %d", token.ID,
+				token.Content, tokens)
+		}
+	}
+	return ""
+}
+
+// enterAddedTokens reads a tokenizer.json up to the first of its added tokens, and reports whether
+// it has any before its model.
+func enterAddedTokens(d *json.Decoder) bool {
+	if brace, err := d.Token(); err != nil || brace != json.Delim('{') {
+		return false
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil || key == "model" {
+			return false
+		}
+		if key == "added_tokens" {
+			bracket, err := d.Token()
+			return err == nil && bracket == json.Delim('[')
+		}
+		var skipped json.RawMessage
+		if d.Decode(&skipped) != nil {
+			return false
+		}
+	}
+	return false
 }
 
 // checkEdges checks the size, the beginning and the end of the file with the tokenizer.

@@ -114,6 +114,23 @@ test('the state says what drafts for the model, or that its draft model is not u
   await pass(10);
   expect(byId('facts')).toContain('DFlash');
   backend.set((state) => {
+    state.engine.draftTokens = 60;
+    state.engine.gained = 1.416;
+  });
+  await pass(10);
+  expect(byId('facts')).toContain('DFlash, 1.42x');
+  backend.set((state) => {
+    state.engine.noDrafts = 'Drafts would have cost more time than they save.';
+  });
+  await pass(10);
+  expect(byId('facts')).toContain('DFlash, no drafts lately');
+  backend.set((state) => {
+    state.engine.drafter = '';
+    state.engine.noDrafts = '';
+  });
+  await pass(10);
+  expect(byId('facts')).toContain('Lookup, 1.42x');
+  backend.set((state) => {
     state.engine.draftModelUnused = 'its vocabulary is another one';
   });
   await pass(10);

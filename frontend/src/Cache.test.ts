@@ -291,18 +291,28 @@ test('requests show the cause of a cache miss, with the differing text marked', 
     /from memory 42 tokens, <1 %computed 8,150 tokens, 99 %.*First token after 7\.4 s/,
   );
   expect(text('[data-testid="cache-miss"] .figures')).toMatch(
-    /Decoded ahead 106 of 120 drafts accepted, 2\.0 tokens a pass/,
+    /Decoded ahead 106 of 120 drafts accepted, 2\.0 tokens a pass, about 1\.42x as fast as without/,
   );
+  expect(document.querySelector('[data-testid="no-drafts"]')).toBeNull();
   await click(/A date or time changed/);
   expect(document.querySelector('[data-testid="cache-miss"]')).toBeNull();
 });
 
 test('a request without drafts has no line about decoding ahead', async () => {
   await open(
-    (b) => (b.requests = b.requests.map((one) => ({ ...one, draftTokens: 0, acceptedTokens: 0 }))),
+    (b) =>
+      (b.requests = b.requests.map((one) => ({
+        ...one,
+        draftTokens: 0,
+        acceptedTokens: 0,
+        noDrafts: 'Other requests used all memory of the draft model.',
+      }))),
   );
   await click(/^Requests$/);
   await click(/A date or time changed/);
+  expect(text('[data-testid="no-drafts"]')).toBe(
+    'Not decoded ahead. Other requests used all memory of the draft model.',
+  );
   expect(text('[data-testid="cache-miss"] .figures')).toMatch(/First token after 7\.4 s/);
   expect(text('[data-testid="cache-miss"] .figures')).not.toMatch(/Decoded ahead|drafts/);
 });

@@ -72,6 +72,11 @@ export function share(part: number, whole: number): string {
   return `${Math.round(percent)} %`;
 }
 
+/** How many times as fast: 1.416 → "1.42x". */
+export function times(ratio: number): string {
+  return Number.isFinite(ratio) ? `${ratio.toFixed(2)}x` : dash;
+}
+
 /** Seconds: "0.4 s", "12 s", "2 min 10 s", "1 h 5 min". */
 export function duration(seconds: number): string {
   if (!Number.isFinite(seconds) || seconds < 0) return dash;

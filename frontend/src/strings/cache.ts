@@ -258,8 +258,10 @@ export const cacheMissDetails = {
   answer: 'Answer',
   answerValue: (duration: Text, longestGap: Text) => `${duration}, longest gap ${longestGap}`,
   ahead: 'Decoded ahead',
-  aheadValue: (accepted: Text, drafts: Text, perPass: Text) =>
-    `${accepted} of ${drafts} drafts accepted, ${perPass} tokens a pass`,
+  aheadValue: (accepted: Text, drafts: Text, perPass: Text, gained: Text) =>
+    `${accepted} of ${drafts} drafts accepted, ${perPass} tokens a pass, about ${gained} as fast ` +
+    'as without drafts',
+  noDrafts: (why: Text) => `Not decoded ahead. ${why}`,
   blocks: 'Blocks',
   blocksValue: (read: Text, written: Text) => `${read} read, ${written} written`,
   request: 'Request',

@@ -33,6 +33,12 @@ export const stateLine = {
   drafter: { mtp: 'MTP', draft: 'Draft model', dflash: 'DFlash' },
   drafterHelp: (draftModel: Text) =>
     `Tokens are decoded ahead where that is faster${draftModel && `, with ${draftModel}`}.`,
+  lookup: 'Lookup',
+  gained: (drafter: Text, gained: Text) => `${drafter}, ${gained}`,
+  gainedHelp: (gained: Text) =>
+    `Since the model was loaded, answers were decoded about ${gained} as fast as without drafts. ` +
+    'Estimated from the measured times of passes.',
+  noDrafts: (drafter: Text) => `${drafter}, no drafts lately`,
   draftModelUnused: 'Draft model not used',
   draftModelUnusedHelp: (why: Text) => `The draft model in the model’s settings: ${why}.`,
   noModelLoaded: 'No model is loaded.',

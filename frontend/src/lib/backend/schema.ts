@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 6e38dfe1f4140d69d437c97c9478aa6f1a5546777b134b9f96b4df84b41f2ad0
+// SHA-256 of openapi.json: 1c055a484634b724ecaf0b3b71b353ed36c16e49788bbd11501b5cf944dff9a0
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -369,10 +369,12 @@ export interface HostEngineState {
   draftTokens: number;
   drafter: '' | 'mtp' | 'draft' | 'dflash';
   error: HostError | null;
+  gained: number;
   generatedTokens: number;
   lastUsedAt: number;
   memoryBytes: number;
   model: string;
+  noDrafts: string;
   notice: HostError | null;
   pinned: boolean;
   progress: number;
@@ -380,6 +382,7 @@ export interface HostEngineState {
   requests: number;
   reservedBytes: number;
   retryAt: number;
+  savedSeconds: number;
   stateFormat: string;
   status: 'stopped' | 'loading' | 'ready' | 'busy' | 'failed' | 'unloaded';
 }
@@ -404,15 +407,18 @@ export interface HostFinished {
   endedAt: number;
   finishReason: string;
   firstTokenSeconds: number;
+  gained: number;
   generatedTokens: number;
   id: string;
   longestGapSeconds: number;
   memoryTokens: number;
   model: string;
+  noDrafts: string;
   prefillSeconds: number;
   prefillTokensPerSecond: number;
   promptTokens: number;
   queuedSeconds: number;
+  savedSeconds: number;
 }
 
 export interface HostFinishedList {

@@ -45,6 +45,9 @@ export function fakeEngine(model: string, now = Date.now()): Engine {
     generatedTokens: 0,
     draftTokens: 0,
     acceptedTokens: 0,
+    gained: 0,
+    savedSeconds: 0,
+    noDrafts: '',
     lastUsedAt: now,
   };
 }

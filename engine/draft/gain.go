@@ -1,0 +1,36 @@
+package draft
+
+// What drafts gain: how long decoding would have taken without them, compared with how long it
+// took. That is an estimate, since nobody decodes twice. It rests on the averages by which it is
+// decided how far to draft: the times of passes and of the drafter's steps by their number of rows
+// (Times). A single pass that other work of the computer held up tells nothing about drafts.
+//
+// A pass with n right drafts stands for n+1 passes. Each of the n would have taken as long as
+// passes without drafts take now, which is what its drafts save. What a pass with so many rows
+// takes longer than one without drafts is what they cost, with the steps of the drafter before it.
+// All answers that decode in the pass wait for it, so each bears the whole cost.
+
+// Cost is what the drafts of a pass cost, and what each right one saves, in seconds.
+type Cost struct {
+	Drafts float64 // of the pass, right or wrong; negative if passes with more rows are faster
+	Plain  float64 // duration of a pass without drafts; 0: not measured, and nothing is known
+}
+
+// Cost returns the cost of a pass that decodes so many rows, of which drafts are drafts. more is
+// what else was done for them, in seconds: the steps of the drafter before it.
+func (t *Times) Cost(rows, drafts int, more float64) Cost {
+	plain := t.Seconds(rows - drafts)
+	if plain == 0 || rows <= drafts {
+		return Cost{}
+	}
+	return Cost{Drafts: t.Seconds(rows) - plain + more, Plain: plain}
+}
+
+// Gained returns how many times as fast as without drafts something was decoded in so many seconds,
+// of which drafts saved some, or cost some if saved is negative. It is 0 if nothing was decoded.
+func Gained(seconds, saved float64) float64 {
+	if seconds <= 0 {
+		return 0
+	}
+	return max(0, seconds+saved) / seconds
+}
