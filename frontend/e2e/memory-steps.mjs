@@ -18,15 +18,17 @@ async function underPressure(page, server, pressure) {
       : [];
     return JSON.stringify({ ...state, pressure: { ...state.pressure, ...pressure, advice } });
   };
-  await page.route('**/control/events*', async (route) =>
-    route.fulfill({
-      contentType: 'text/event-stream',
-      body: `retry: 100\n\nevent: state\ndata: ${await pressed()}\n\n`,
-    }),
+  // A page that has gone on no longer takes an answer.
+  const answer = (contentType, text) => async (route) =>
+    route.fulfill({ contentType, body: text(await pressed()) }).catch(() => {});
+  await page.route(
+    '**/control/events*',
+    answer('text/event-stream', (state) => `retry: 100\n\nevent: state\ndata: ${state}\n\n`),
   );
   // The page asks for this when the stream ends.
-  await page.route('**/control/state', async (route) =>
-    route.fulfill({ contentType: 'application/json', body: await pressed() }),
+  await page.route(
+    '**/control/state',
+    answer('application/json', (state) => state),
   );
   await page.reload();
   return async () => {
