@@ -67,6 +67,9 @@ func open(ctx context.Context, src Source, o Options, p plan.Options) (e *Engine
 	e.kernels = e.device.Kernels
 	if e.device.Name == DeviceCPU {
 		e.kernels = kernels.NewCountingDevice(e.kernels, heartbeat)
+		if d, ok := e.device.Kernels.(kernels.Discarder); ok {
+			e.kernels = &discarding{e.kernels, d}
+		}
 	}
 	if err := e.makePlan(src, p); err != nil {
 		e.device.Close()
@@ -346,6 +349,11 @@ func (e *Engine) SetDutyCycle(share float64) { e.loop.SetDutyCycle(share) }
 // SetGrowth limits how many bytes the caches may grow from now on, beyond what the model needs
 // (Need). Without it they grow by up to Need.GrowthBytes. No answer depends on it.
 func (e *Engine) SetGrowth(bytes int64) { e.loop.SetGrowth(bytes) }
+
+// Shrink evicts cached prefixes, least recently used first, until at most keepBytes of them are
+// left, and returns unused memory of the caches to the system; it returns how much. It does nothing
+// on a GPU, whose memory is freed by closing the engine. See loop.Loop.Shrink.
+func (e *Engine) Shrink(keepBytes int64) (freedBytes int64) { return e.loop.Shrink(keepBytes) }
 
 // SetDraftGain sets how many times as fast as plain decoding a pass that decodes ahead has to be,
 // by what is expected of it; 0: hardly faster. No answer depends on it.

@@ -41,6 +41,15 @@ type AsyncDevice interface {
 	Wait(Ticket) error
 }
 
+// Discarder is a Device that can return parts of a buffer to the system. It runs operators at once,
+// so that none is in progress that uses them.
+type Discarder interface {
+	Device
+	// Discard returns the memory of bytes [from, to) of b, as far as it consists of whole pages of
+	// the system. What it had is lost: it may read as zeros.
+	Discard(b *Buffer, from, to int)
+}
+
 // Ticket identifies a Commit. The tickets of a device ascend.
 type Ticket uint64
 
@@ -168,6 +177,8 @@ func (h *host) NewBuffer(bytes int) *Buffer {
 }
 
 func (h *host) WrapBuffer(bytes []byte) *Buffer { return &Buffer{Bytes: bytes, Size: len(bytes)} }
+
+func (h *host) Discard(b *Buffer, from, to int) { cpu.Discard(b.Bytes[from:to:to]) }
 
 func (h *host) Sync() error { return nil }
 

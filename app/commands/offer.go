@@ -112,7 +112,7 @@ var fitWords = map[memory.Fit]string{memory.Yes: "fits", memory.Tight: "just fit
 // Problem: it cannot run here, or ctx's.
 func fit(ctx context.Context, client *hub.Client, r hub.Repository, needed []hub.File,
 	o engine.Options) (fits bool, sentence string, err error) {
-	config, err := client.Config(ctx, r)
+	config, err := client.Config(ctx, r.ID, r.Commit)
 	if err != nil {
 		return false, "", err
 	}

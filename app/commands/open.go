@@ -275,6 +275,7 @@ func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 	if !f.NoPrefixes {
 		o.Cache = f.CacheFlags.ssd(s.Get().Cache, use.ssd)
 	}
+	o.FreeUnderPressure = func() bool { return s.Get().FreeUnderPressure }
 	if use.power {
 		o.Power = func() (power.State, power.Policy) {
 			now := s.Get()

@@ -106,6 +106,8 @@ type Options struct {
 	Keys *keys.Store
 	// Stored lists and deletes what is stored. If it is nil, there are no such routes.
 	Stored Stored
+	// Updates keeps Headroom up to date. If it is nil, there are no such routes.
+	Updates Updates
 	// Wired is the wired memory limit; nil: this machine's.
 	Wired *wired.Limit
 	// ShowWindow opens the window or brings it to the front. If it is nil, there is no such route.
@@ -135,6 +137,7 @@ type API struct {
 	chats           *chats.Store
 	keys            *keys.Store
 	stored          Stored
+	updates         Updates
 
 	judged    judged
 	closing   chan struct{} // closed by Close: event streams end
@@ -157,7 +160,7 @@ func New(o Options) *API {
 		cacheFlags: o.CacheFlags, showWindow: o.ShowWindow,
 		modelFlags: o.ModelFlags, modelOptions: o.ModelOptions, wired: o.Wired,
 		readOnly: o.ReadOnly, login: o.Login, logs: o.Logs, transfers: o.Transfers, chats: o.Chats,
-		stored: o.Stored, keys: o.Keys,
+		stored: o.Stored, keys: o.Keys, updates: o.Updates,
 		closing: make(chan struct{}), intervals: defaultIntervals}
 	if a.log == nil {
 		a.log = slog.Default()

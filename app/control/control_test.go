@@ -472,8 +472,8 @@ func TestContract(t *testing.T) {
 		Engines: []host.EngineState{{}}}
 	state.Engine.Error, state.Power.Measures = &Error{}, []power.Measure{{}}
 	contract(t, state, map[string]string{
-		"": "version engine engines endpoint memory cache reuse speed power requests " +
-			"lastFinished modelsVersion checking checksVersion roomBytes",
+		"": "version engine engines endpoint memory cache reuse speed power pressure " +
+			"requests lastFinished modelsVersion checking checksVersion roomBytes",
 		"engine": "status model progress device contextTokens cacheFormat stateFormat drafter " +
 			"draftModel draftModelUnused error retryAt notice requested pinned requests " +
 			"memoryBytes reservedBytes generatedTokens draftTokens acceptedTokens gained " +

@@ -16,6 +16,7 @@ import (
 	"headroom/app/power"
 	"headroom/app/settings"
 	"headroom/app/stored"
+	"headroom/app/update"
 	"headroom/app/wired"
 	"headroom/engine/cachemiss"
 	"headroom/engine/modelfile"
@@ -30,8 +31,10 @@ var enums = map[reflect.Type][]any{
 	reflect.TypeFor[memory.Kind](): {memory.Weights, memory.KVUsed, memory.KVCached, memory.State,
 		memory.Scratch, memory.Reserved, memory.Headroom, memory.Other, memory.Free},
 	reflect.TypeFor[memory.Source](): {memory.Measured, memory.Reported, memory.Estimated},
-	reflect.TypeFor[memory.Fit]():    {memory.Yes, memory.Tight, memory.No},
-	reflect.TypeFor[power.Source]():  {power.Unknown, power.AC, power.Battery},
+	reflect.TypeFor[memory.Level](): {memory.Unreported, memory.Normal, memory.Warning,
+		memory.Critical},
+	reflect.TypeFor[memory.Fit]():   {memory.Yes, memory.Tight, memory.No},
+	reflect.TypeFor[power.Source](): {power.Unknown, power.AC, power.Battery},
 	reflect.TypeFor[power.ThermalState](): {power.Unmeasured, power.Nominal, power.Fair,
 		power.Serious, power.Critical},
 	reflect.TypeFor[library.State](): {library.Ready, library.Downloading, library.Broken,
@@ -53,6 +56,8 @@ var enums = map[reflect.Type][]any{
 	reflect.TypeFor[importer.Mode](): {importer.Copy, importer.Move, importer.Link},
 	reflect.TypeFor[stored.Kind](): {stored.Chats, stored.Cache, stored.Jobs, stored.Log,
 		stored.Settings, stored.Models},
+	reflect.TypeFor[update.Phase](): {update.Off, update.Idle, update.Checking, update.Available,
+		update.Downloading, update.Ready},
 	reflect.TypeFor[modelfile.Task](): {modelfile.Generate, modelfile.Embed, modelfile.Rerank},
 	reflect.TypeFor[keys.Priority]():  {keys.Interactive, keys.Batch},
 	reflect.TypeFor[cachemiss.Cause](): {cachemiss.NewConversation, cachemiss.Continued,

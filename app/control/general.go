@@ -19,6 +19,7 @@ import (
 
 	"headroom/app/logs"
 	"headroom/app/settings"
+	"headroom/app/update"
 	"headroom/engine/guard"
 	"headroom/engine/problem"
 )
@@ -44,10 +45,13 @@ type GeneralSettings struct {
 	StartAtLogin       bool   `json:"startAtLogin"`
 	Notifications      bool   `json:"notifications"`
 	// MenuBarFigure is shown beside the icon in the menu bar.
-	MenuBarFigure   settings.MenuBarFigure `json:"menuBarFigure"`
-	SaveOnBattery   bool                   `json:"saveOnBattery"`
-	ThrottleWhenHot bool                   `json:"throttleWhenHot"`
-	Welcomed        bool                   `json:"welcomed"` // the welcome page was shown
+	MenuBarFigure     settings.MenuBarFigure `json:"menuBarFigure"`
+	SaveOnBattery     bool                   `json:"saveOnBattery"`
+	ThrottleWhenHot   bool                   `json:"throttleWhenHot"`
+	FreeUnderPressure bool                   `json:"freeUnderPressure"`
+	UpdateFeed        string                 `json:"updateFeed"` // "": none
+	UpdateKey         string                 `json:"updateKey"`
+	Welcomed          bool                   `json:"welcomed"` // the welcome page was shown
 
 	Path string `json:"path"` // of the settings file, which may be edited while Headroom is closed
 	// ReadOnly names the fields above that cannot be changed here, because the command line sets
@@ -78,6 +82,9 @@ type GeneralChange struct {
 	MenuBarFigure      *settings.MenuBarFigure `json:"menuBarFigure"`
 	SaveOnBattery      *bool                   `json:"saveOnBattery"`
 	ThrottleWhenHot    *bool                   `json:"throttleWhenHot"`
+	FreeUnderPressure  *bool                   `json:"freeUnderPressure"`
+	UpdateFeed         *string                 `json:"updateFeed"`
+	UpdateKey          *string                 `json:"updateKey"`
 	Welcomed           *bool                   `json:"welcomed"`
 }
 
@@ -150,6 +157,7 @@ func (a *API) general() GeneralSettings {
 		LogLevel: cmp.Or(s.LogLevel, "info"), Notifications: s.Notifications,
 		MenuBarFigure: s.MenuBarFigure,
 		SaveOnBattery: s.SaveOnBattery, ThrottleWhenHot: s.ThrottleWhenHot, Welcomed: s.Welcomed,
+		FreeUnderPressure: s.FreeUnderPressure, UpdateFeed: s.UpdateFeed, UpdateKey: s.UpdateKey,
 		Path:     a.settings.Path(),
 		ReadOnly: slices.Clone(a.readOnly), NeedsRestart: []string{}}
 	if a.keys != nil {
@@ -211,6 +219,9 @@ func (a *API) changeGeneral(c GeneralChange) error {
 		setIfSent(&s.MenuBarFigure, c.MenuBarFigure)
 		setIfSent(&s.SaveOnBattery, c.SaveOnBattery)
 		setIfSent(&s.ThrottleWhenHot, c.ThrottleWhenHot)
+		setIfSent(&s.FreeUnderPressure, c.FreeUnderPressure)
+		setIfSent(&s.UpdateFeed, c.UpdateFeed)
+		setIfSent(&s.UpdateKey, c.UpdateKey)
 		setIfSent(&s.Welcomed, c.Welcomed)
 	})
 	if err != nil {
@@ -286,6 +297,18 @@ func (a *API) checkGeneral(c GeneralChange) error {
 		!slices.Contains([]string{"debug", "info", "warn", "error"}, *c.LogLevel):
 		return refused("There is no log level "+strconv.Quote(*c.LogLevel), "",
 			"Send debug, info, warn or error.")
+	}
+	if c.UpdateFeed != nil && *c.UpdateFeed != "" {
+		if err := update.CheckAddress(*c.UpdateFeed); err != nil {
+			return refused(strconv.Quote(*c.UpdateFeed)+" cannot be the address of a feed",
+				err.Error(), "Enter an address that begins with https://, or nothing for no feed.")
+		}
+	}
+	if c.UpdateKey != nil && *c.UpdateKey != "" {
+		if _, err := update.ParseKey(*c.UpdateKey); err != nil {
+			return refused("The key of the feed is not valid", err.Error(),
+				"Enter the publisher's public key of minisign.")
+		}
 	}
 	if c.ImportFolder != nil && *c.ImportFolder != "" && !filepath.IsAbs(*c.ImportFolder) {
 		return refused("Models cannot be imported into "+strconv.Quote(*c.ImportFolder),

@@ -54,14 +54,15 @@ func (fakeStored) DeleteStored(context.Context, stored.Choice) (stored.Deleted, 
 
 // generalFixture is an API with a fake host and a new settings file.
 type generalFixture struct {
-	file  *settings.File
-	login *fakeLogin
-	logs  *logs.Logs
-	api   *API
-	host  *fakeHost
-	url   string
-	chats *chats.Store
-	keys  *keys.Store
+	file    *settings.File
+	login   *fakeLogin
+	logs    *logs.Logs
+	api     *API
+	host    *fakeHost
+	url     string
+	chats   *chats.Store
+	keys    *keys.Store
+	updates fakeUpdates
 }
 
 func newGeneral(t *testing.T, readOnly ...string) *generalFixture {
@@ -80,7 +81,8 @@ func newGeneral(t *testing.T, readOnly ...string) *generalFixture {
 		chats: chats.Open(t.TempDir(), func() (seal.Key, error) { return seal.Key{}, nil })}
 	a := New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file,
 		ReadOnly: readOnly, Login: w.login, Logs: w.logs, Transfers: newTransfers(t, file),
-		Chats: w.chats, Keys: w.keys, Stored: fakeStored{}, Log: slog.New(slog.DiscardHandler)})
+		Chats: w.chats, Keys: w.keys, Stored: fakeStored{}, Updates: &w.updates,
+		Log: slog.New(slog.DiscardHandler)})
 	server := httptest.NewServer(a)
 	t.Cleanup(func() { a.Close(); server.Close() })
 	w.api, w.url = a, server.URL
@@ -103,7 +105,8 @@ func TestGeneralSettings(t *testing.T) {
 		`"allowOrigins":["app://obsidian.md"],"modelFolders":["/m"],` +
 		`"importFolder":"/i","launch":"off","defaultModel":"o/m","idleUnloadMinutes":30,` +
 		`"loadOnRequest":false,"requestWaitMinutes":3,"logLevel":"debug","startAtLogin":true,"notifications":false,"saveOnBattery":false,` +
-		`"throttleWhenHot":true,"welcomed":true}`
+		`"throttleWhenHot":true,"freeUnderPressure":true,` +
+		`"updateFeed":"https://example.org/feed.json","updateKey":"","welcomed":true}`
 	status, g, text := w.put(t, all)
 	want := GeneralSettings{Port: 12000, OllamaPort: true, OllamaDelete: true, APIKey: "k-1",
 		AllowHosts: []string{"mac.local"}, AllowOrigins: []string{"app://obsidian.md"},
@@ -111,7 +114,9 @@ func TestGeneralSettings(t *testing.T) {
 		DefaultModel: "o/m", IdleUnloadMinutes: 30, RequestWaitMinutes: 3, LogLevel: "debug",
 		StartAtLogin:  true,
 		Notifications: false,
-		SaveOnBattery: false, ThrottleWhenHot: true, Welcomed: true, Path: w.file.Path(),
+		SaveOnBattery: false, ThrottleWhenHot: true, FreeUnderPressure: true,
+		UpdateFeed: "https://example.org/feed.json",
+		Welcomed:   true, Path: w.file.Path(),
 		ReadOnly: []string{}, NeedsRestart: []string{"port", "ollamaPort", "modelFolders"}}
 	if status != 200 || !reflect.DeepEqual(g, want) {
 		t.Errorf("%d %s", status, text)

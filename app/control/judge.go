@@ -72,7 +72,7 @@ func (a *API) config(ctx context.Context, c *hub.Client, key configKey) []byte {
 	if config != nil {
 		return config
 	}
-	config, err := c.Config(ctx, key.id)
+	config, err := c.Config(ctx, key.id, "")
 	if err != nil {
 		a.log.Debug("a model of the hub cannot be judged", "model", key.id, "err", err)
 		return nil

@@ -71,6 +71,12 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 		{withSettings, "PUT", "/control/settings", "/control/settings", `{"idleUnloadMinutes":1}`},
 		{withSettings, "GET", "/control/settings/cache", "/control/settings/cache", ""},
 		{withSettings, "GET", "/control/logs", "/control/logs", ""},
+		{withSettings, "GET", "/control/report", "/control/report", ""},
+		{withSettings, "GET", "/control/update", "/control/update", ""},
+		{withSettings, "POST", "/control/update/check", "/control/update/check", ""},
+		{withSettings, "POST", "/control/update/download", "/control/update/download", ""},
+		{withSettings, "POST", "/control/update/cancel", "/control/update/cancel", ""},
+		{withSettings, "POST", "/control/update/back", "/control/update/back", ""},
 		{withSettings, "GET", "/control/jobs", "/control/jobs", ""},
 		{withSettings, "POST", "/control/cache/move", "/control/cache/move", `{"dir":"x"}`}, // an error
 		{withSettings, "PUT", "/control/chats/c-1", "/control/chats/{id}", chatExample},
@@ -297,7 +303,7 @@ func TestUnauthorizedRequests(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write the web UI's copy of the OpenAPI document")
+var rewrite = flag.Bool("update", false, "write the web UI's copy of the OpenAPI document")
 
 // TestFrontendHasThisDocument compares the served document with the copy that the web UI's types
 // are generated from. The version is left out, because it changes with every commit.
@@ -310,7 +316,7 @@ func TestFrontendHasThisDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	served = append(served, '\n')
-	if *update {
+	if *rewrite {
 		if err := os.WriteFile(path, served, 0o644); err != nil {
 			t.Fatal(err)
 		}

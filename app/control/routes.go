@@ -138,6 +138,7 @@ func (a *API) Routes() []Route {
 	rows := append(a.engineRoutes(), a.modelRoutes()...)
 	rows = append(rows, a.cacheRoutes()...)
 	rows = append(rows, a.memoryRoutes()...)
+	rows = append(rows, a.reportRoutes()...)
 	if a.settings != nil {
 		rows = append(rows, a.generalRoutes()...)
 		rows = append(rows, a.settingsRoutes()...)
@@ -160,6 +161,9 @@ func (a *API) Routes() []Route {
 		rows = append(rows, a.importRoutes()...)
 		rows = append(rows, a.hubRoutes()...)
 		rows = append(rows, a.moveRoutes()...)
+	}
+	if a.updates != nil {
+		rows = append(rows, a.updateRoutes()...)
 	}
 	if a.showWindow != nil {
 		rows = append(rows, route("POST /control/window/show",

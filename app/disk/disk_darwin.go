@@ -23,6 +23,15 @@ func Clones(dir string) bool {
 
 func renameExclusive(from, to string) error { return unix.RenamexNp(from, to, unix.RENAME_EXCL) }
 
+// Exchange lets two files or folders of one file system change places, in one step. It fails if the
+// file system cannot do that.
+func Exchange(a, b string) error {
+	if err := unix.RenamexNp(a, b, unix.RENAME_SWAP); err != nil {
+		return &os.LinkError{Op: "exchange", Old: a, New: b, Err: err}
+	}
+	return nil
+}
+
 // DropCache makes the next read of the file come from the disk and not from memory, so that
 // written data can be verified.
 func DropCache(f *os.File) { _, _ = unix.FcntlInt(f.Fd(), unix.F_NOCACHE, 1) }

@@ -28,6 +28,27 @@ func expect(t *testing.T, path, want string) {
 	}
 }
 
+// TestExchange: two folders change places, and nothing changes if one is missing.
+func TestExchange(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	for path, text := range map[string]string{a: "A", b: "B"} {
+		if err := os.Mkdir(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(path, "file"), text)
+	}
+	if err := Exchange(a, b); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, filepath.Join(a, "file"), "B")
+	expect(t, filepath.Join(b, "file"), "A")
+	if err := Exchange(a, filepath.Join(dir, "c")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("with a missing folder: %v", err)
+	}
+	expect(t, filepath.Join(a, "file"), "B")
+}
+
 // Rename moves files and folders. Unlike os.Rename it replaces neither a file nor an empty folder.
 func TestRename(t *testing.T) {
 	dir := t.TempDir()

@@ -112,7 +112,8 @@ func (h *Host) readMemory() (r memory.Reading, used memory.EngineBytes, roomByte
 }
 
 // limitGrowth tells each loaded engine how much its caches may grow until the next call: an equal
-// part of what is available for a model. The caller must not hold mu.
+// part of what is available for a model, and nothing while memory is short. The caller must not
+// hold mu.
 func (h *Host) limitGrowth() {
 	reading, err := h.options.Meter.Read()
 	engines := h.loadedEngines()
@@ -120,6 +121,9 @@ func (h *Host) limitGrowth() {
 		return
 	}
 	bytes := reading.HeadroomBytes(h.usedBytes(), memory.EngineBytes{}) / int64(len(engines))
+	if reading.Pressure.Level.Short() {
+		bytes = 0
+	}
 	for _, e := range engines {
 		if e, ok := e.(interface{ SetGrowth(bytes int64) }); ok {
 			e.SetGrowth(bytes)

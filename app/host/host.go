@@ -79,6 +79,9 @@ type Options struct {
 	// Power returns the power source and thermal state, and the measures that the user allows. A
 	// nil function means that no measures are taken. It is called every few seconds.
 	Power func() (power.State, power.Policy)
+	// FreeUnderPressure reports whether caches are returned to the system while memory is short. A
+	// nil function means that they are not. It is called every few seconds.
+	FreeUnderPressure func() bool
 	// ReloadPause is the pause before a crashed model is loaded again. It grows with each further
 	// crash; see retry.go. 0 means half a second.
 	ReloadPause time.Duration
@@ -145,6 +148,7 @@ type Host struct {
 	crashCount    atomic.Int64
 	deviceWarning error // from Options.Device
 	power         powerState
+	pressure      pressureState
 	checks        checks
 	endpoint      Endpoint
 	samples       samples

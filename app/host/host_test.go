@@ -54,6 +54,7 @@ type fakeEngine struct {
 	dutyCycle float64
 	draftGain float64
 	growth    atomic.Int64
+	shrunk    []int64   // the arguments of Shrink
 	forgotten [][]int32 // {-1}: all
 	recent    []engine.Finished
 }
@@ -87,7 +88,15 @@ func (e *fakeEngine) SetDraftGain(gain float64) {
 	defer e.mu.Unlock()
 	e.draftGain = gain
 }
-func (e *fakeEngine) SetGrowth(bytes int64)                 { e.growth.Store(bytes) }
+func (e *fakeEngine) SetGrowth(bytes int64) { e.growth.Store(bytes) }
+func (e *fakeEngine) Shrink(keepBytes int64) int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	cached := e.stats.KVBytes - e.stats.KVUsedBytes
+	e.shrunk = append(e.shrunk, keepBytes)
+	e.stats.KVBytes -= cached - keepBytes
+	return cached - keepBytes
+}
 func (e *fakeEngine) ForgetAll() int64                      { return e.Forget([]int32{-1}) }
 func (e *fakeEngine) CachedPrefixes() []engine.CachedPrefix { return e.prefixes }
 func (e *fakeEngine) Title(tokens []int32) string {

@@ -7,7 +7,7 @@ import "time"
 
 // unloadIdle unloads the models that have been idle for the time that the last request, the
 // settings of the model, or Options.IdleUnload say, or for the shorter time that the power measures
-// allow. A pinned model stays.
+// or the memory pressure allow. A pinned model stays.
 func (h *Host) unloadIdle(now time.Time) {
 	general, rules := h.generalIdleUnload(), h.rulesOfLoaded()
 	h.mu.Lock()
@@ -48,8 +48,10 @@ func (h *Host) idleLimit(i *instance, r ModelRules, general time.Duration) time.
 		return 0
 	}
 	after := i.idleTime(r, general)
-	if most := h.power.measures.IdleUnload; most > 0 && (after == 0 || after > most) {
-		after = most
+	for _, most := range []time.Duration{h.power.measures.IdleUnload, h.pressure.idleUnload()} {
+		if most > 0 && (after == 0 || after > most) {
+			after = most
+		}
 	}
 	return after
 }

@@ -28,6 +28,7 @@ type State struct {
 	Reuse    Reuse         `json:"reuse"`
 	Speed    Speed         `json:"speed"`
 	Power    PowerState    `json:"power"`
+	Pressure PressureState `json:"pressure"`
 	Requests []Request     `json:"requests"`
 	// LastFinished is the ID of the request that finished last, "" if none has; private ones do not
 	// count. When it changes,

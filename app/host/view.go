@@ -27,8 +27,12 @@ func (h *Host) State() State {
 		Endpoint: h.endpoint,
 		Speed:    Speed{History: append([]Sample{}, h.samples...)},
 		Power:    PowerState{h.power.state, h.power.measures.Describe()},
+		Pressure: PressureState{reading.Pressure, []UnloadAdvice{}, h.pressure.freedBytes},
 		Requests: []Request{}, Reuse: h.reuse,
 		Checking: h.checks.running, ChecksVersion: h.checks.version,
+	}
+	if reading.Pressure.Level.Short() {
+		s.Pressure.Advice = h.advice(rules)
 	}
 	front := h.front()
 	s.Engine = h.engineState(front)
@@ -173,8 +177,8 @@ const (
 	sampleInterval = 5 * time.Second
 )
 
-// runSampler takes a sample and checks power, idle time and aliases every sampleInterval, until ctx
-// ends.
+// runSampler takes a sample and checks pressure, power, idle time and aliases every sampleInterval,
+// until ctx ends.
 func (h *Host) runSampler(ctx context.Context) {
 	tick := time.NewTicker(sampleInterval)
 	defer tick.Stop()
@@ -184,6 +188,7 @@ func (h *Host) runSampler(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			h.addSample(now)
+			h.updatePressure(now)
 			h.limitGrowth()
 			h.updatePower()
 			h.boundCheck()

@@ -3,6 +3,7 @@ package hub
 // The hub's API: searching models, and listing the files of a repository.
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -85,13 +86,14 @@ func (c *Client) Search(ctx context.Context, query Query) ([]Found, error) {
 	return found[:min(len(found), limit)], nil
 }
 
-// Config returns the config.json of a repository's main branch. It tries once. The error is a
-// Problem, or ctx's.
-func (c *Client) Config(ctx context.Context, id string) ([]byte, error) {
+// Config returns the config.json of a repository. revision is as for Repository. It tries once. The
+// error is a Problem, or ctx's.
+func (c *Client) Config(ctx context.Context, id, revision string) ([]byte, error) {
 	if err := CheckID(id); err != nil {
 		return nil, err
 	}
-	text, err := c.json(ctx, 1, id+"/resolve/main/config.json")
+	revision = url.PathEscape(cmp.Or(revision, "main"))
+	text, err := c.json(ctx, 1, id+"/resolve/"+revision+"/config.json")
 	if err != nil {
 		return nil, about(err, id)
 	}
@@ -130,15 +132,6 @@ func (c *Client) repository(ctx context.Context, maxTries int, id, revision stri
 	}
 	r.ID, r.Revision = id, revision
 	return r, nil
-}
-
-// Config returns the config.json of a repository. The error is a Problem, or ctx's.
-func (c *Client) Config(ctx context.Context, r Repository) ([]byte, error) {
-	text, err := c.json(ctx, fewFailures, r.ID+"/resolve/"+r.Commit+"/config.json")
-	if err != nil {
-		return nil, about(err, r.ID)
-	}
-	return text, nil
 }
 
 // invalid returns the Problem for an answer that this package does not understand.

@@ -70,7 +70,7 @@ func TestConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := c.Config(t.Context(), "o/m")
+	text, err := c.Config(t.Context(, ""), "o/m")
 	if err != nil || string(text) != `{"a": 1}` {
 		t.Errorf("%s, %v", text, err)
 	}

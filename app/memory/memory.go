@@ -1,9 +1,10 @@
 // Package memory accounts for the machine's RAM: how much there is, what uses it, and how much a
 // new model could use.
 //
-// meter.go measures, ledger.go splits the total into the segments of the memory bar, and fit.go
-// has the figures: what is free, what is available for a model, and whether one fits. Only meter.go
-// and meter_*.go read the machine; the rest is arithmetic on a Reading.
+// meter.go measures, ledger.go splits the total into the segments of the memory bar, fit.go has the
+// figures (what is free, what is available for a model, and whether one fits), and pressure.go says
+// how short memory is. Only meter*.go and pressure_*.go read the machine; the rest is arithmetic on
+// a Reading.
 package memory
 
 // Reading is the state of the machine's RAM at one moment. All fields are in bytes.
@@ -23,6 +24,7 @@ type Reading struct {
 	// tensors are not in it.
 	RuntimeBytes    int64
 	WiredLimitBytes int64 // the GPU's wired limit if the user has set one; 0: unknown
+	Pressure        Pressure
 }
 
 // Source is the origin of a figure.

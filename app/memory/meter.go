@@ -87,7 +87,7 @@ func readMachine(pids []int) (Reading, error) {
 		return Reading{}, fmt.Errorf("reading the system's memory: %w", err)
 	}
 	r := Reading{TotalBytes: int64(ram.Total), AvailableBytes: int64(ram.Available),
-		WiredLimitBytes: wiredLimitBytes()}
+		WiredLimitBytes: wiredLimitBytes(), Pressure: readPressure()}
 	for _, pid := range append([]int{os.Getpid()}, pids...) {
 		// A process that has just ended uses no memory.
 		if p, err := process.NewProcess(int32(pid)); err == nil {

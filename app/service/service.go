@@ -3,9 +3,8 @@
 //
 // New (service.go) opens the port and builds the host, the guard and the handlers. Models are
 // loaded later, through the host. port.go says why a port cannot be opened, and joined.go opens a
-// second one. transfers.go and pull.go have imports and downloads, remove.go what clients
-// delete, and unfinished.go stores the
-// jobs that a restart interrupts.
+// second one. transfers.go and pull.go have imports and downloads, remove.go what clients delete,
+// updates.go new versions of Headroom, and unfinished.go stores the jobs that a restart interrupts.
 package service
 
 import (
@@ -28,6 +27,7 @@ import (
 	"headroom/app/logs"
 	"headroom/app/power"
 	"headroom/app/settings"
+	"headroom/app/update"
 	"headroom/app/vault"
 	"headroom/app/version"
 	"headroom/engine"
@@ -88,6 +88,7 @@ type Service struct {
 	Host    *host.Host
 	Address string // the address for clients on this machine, such as "127.0.0.1:11811"
 	Token   string // the token of the control API
+	Updates *update.Updater
 
 	listener net.Listener
 	api      *control.API
@@ -127,6 +128,7 @@ func New(o Options) (*Service, error) {
 	s := &Service{Host: o.NewHost(o.Settings), Address: reachable(listener.Addr().String()),
 		Token: loadToken(), listener: listener, jobs: jobs.NewList(), awake: power.New(),
 		settings: o.Settings, keys: o.Keys, vault: o.Vault, chats: openChats(o.Vault), logs: o.Logs}
+	s.Updates = newUpdates(o.Settings)
 	transfers := newTransfers(s.jobs, o.Settings, s.listed)
 	transfers.Mover = func() (*cache.Mover, error) { return o.NewMover(s.Host, o.Settings) }
 	s.endJobs = KeepJobs(filepath.Dir(o.Settings.Path()), s.jobs, transfers)
@@ -144,7 +146,8 @@ func New(o Options) (*Service, error) {
 		Settings: o.Settings, CacheFlags: o.CacheFlags, ReadOnly: o.ReadOnly, Login: o.Login,
 		Logs: o.Logs, ModelFlags: o.ModelFlags, ModelOptions: o.ModelOptions,
 		Transfers: transfers, Chats: s.chats, Keys: s.keys, Stored: s,
-		Server: s.awake.Handler(endpoint), ServerPaths: endpoint.Paths()})
+		Updates: s.Updates,
+		Server:  s.awake.Handler(endpoint), ServerPaths: endpoint.Paths()})
 	s.announce()
 	return s, nil
 }
@@ -222,11 +225,17 @@ const (
 
 // Serve answers requests until ctx ends; see server.Serve.
 func (s *Service) Serve(ctx context.Context) error {
+	checking, stop := context.WithCancel(ctx)
+	var updates sync.WaitGroup
+	updates.Go(func() { s.Updates.Run(checking) })
+	defer updates.Wait()
+	defer stop()
 	return server.Serve(ctx, s.listener, s.api,
 		server.ServeOptions{Drain: drainTime, Closing: s.api.Close})
 }
 
-// Close closes the port and unloads the model. Serve must have returned.
+// Close closes the port, unloads the model and applies an update that is ready. Serve must have
+// returned.
 func (s *Service) Close() {
 	if s.withdraw != nil {
 		s.withdraw()
@@ -251,6 +260,7 @@ func (s *Service) Close() {
 	}()
 	select {
 	case <-closed:
+		s.applyUpdate()
 	case <-time.After(closeTime):
 		slog.Warn("a transfer or the model does not end in time; the system ends it", "after",
 			closeTime)

@@ -58,12 +58,18 @@ type Settings struct {
 	SaveOnBattery bool `json:"saveOnBattery"`
 	// ThrottleWhenHot throttles the engine when the computer is hot.
 	ThrottleWhenHot bool `json:"throttleWhenHot"`
+	// FreeUnderPressure returns caches to the system while memory is short.
+	FreeUnderPressure bool `json:"freeUnderPressure"`
 	// Welcomed reports whether the user has seen the welcome of the first start.
 	Welcomed bool `json:"welcomed,omitempty"`
 	// ImportFolder receives imported models and is scanned, too; "": library.Own.
 	ImportFolder string `json:"importFolder,omitempty"`
 	// HubEndpoint is the address of the hub for downloads; "": $HF_ENDPOINT, or Hugging Face.
 	HubEndpoint string `json:"hubEndpoint,omitempty"`
+	// UpdateFeed is the address of the feed of new versions of Headroom; "": none. UpdateKey is the
+	// key that it is signed with.
+	UpdateFeed string `json:"updateFeed,omitempty"`
+	UpdateKey  string `json:"updateKey,omitempty"`
 	// PauseWatching stops watching the folders for changes.
 	PauseWatching bool `json:"pauseWatching,omitempty"`
 
@@ -101,7 +107,8 @@ func (s Settings) StartsEngine() bool {
 // Default returns the settings of a first start.
 func Default() Settings {
 	return Settings{Version: version, EngineOn: true, Port: 11811, ModelFolders: []string{},
-		Notifications: true, SaveOnBattery: true, ThrottleWhenHot: true, LoadOnRequest: true}
+		Notifications: true, SaveOnBattery: true, ThrottleWhenHot: true, LoadOnRequest: true,
+		FreeUnderPressure: true}
 }
 
 func (s Settings) clone() Settings {

@@ -44,7 +44,7 @@ func TestChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Settings{Version: version, Model: "org/name", Port: 11811, Notifications: true,
-		SaveOnBattery: true, ThrottleWhenHot: true, LoadOnRequest: true,
+		SaveOnBattery: true, ThrottleWhenHot: true, LoadOnRequest: true, FreeUnderPressure: true,
 		ModelFolders: []string{"a"}, Cache: cache, Models: models}
 	if got := again.Get(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -321,7 +321,8 @@ func TestUnknownFieldsStay(t *testing.T) {
 		}
 	}
 	const rest = `"version":2,"model":"","engineOn":true,"modelFolders":[],` +
-		`"loadOnRequest":true,"notifications":true,"saveOnBattery":true,"throttleWhenHot":true`
+		`"loadOnRequest":true,"notifications":true,"saveOnBattery":true,"throttleWhenHot":true,` +
+		`"freeUnderPressure":true`
 	for port := 81; port < 83; port++ { // written twice
 		f, err := Open(dir, nil)
 		if err != nil {

@@ -293,6 +293,18 @@ func (m *Model) forget(f forgetRequest) int64 {
 	return a.Forgotten.FreedBytes
 }
 
+// Shrink returns memory of the caches to the system; see engine.Engine.Shrink. It returns 0 if the
+// process has ended.
+func (m *Model) Shrink(keepBytes int64) (freedBytes int64) {
+	a := m.call(0, func(n callNumber) *toWorker {
+		return &toWorker{Shrink: &shrinkRequest{n, keepBytes}}
+	})
+	if a == nil || a.Forgotten == nil {
+		return 0
+	}
+	return a.Forgotten.FreedBytes
+}
+
 // SetStoreLimits changes the limits of the worker's block store.
 func (m *Model) SetStoreLimits(l engine.BlockStoreLimits) { m.send(&toWorker{Limits: &l}) }
 

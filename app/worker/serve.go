@@ -122,6 +122,11 @@ func (s *session) handle(message *toWorker) {
 		})
 	case message.Forget != nil:
 		s.working.Go(func() { s.forget(e, message.Forget) })
+	case message.Shrink != nil:
+		s.working.Go(func() {
+			freed := e.Shrink(message.Shrink.KeepBytes)
+			s.send(&fromWorker{Forgotten: &forgotten{message.Shrink.Call, freed}})
+		})
 	case message.Prefixes != nil:
 		s.working.Go(func() {
 			s.send(&fromWorker{Prefixes: &prefixes{*message.Prefixes, e.CachedPrefixes()}})

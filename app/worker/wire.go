@@ -15,7 +15,7 @@ import (
 )
 
 // protocol is incremented when a message changes its meaning.
-const protocol = 6
+const protocol = 7
 
 // toWorker is a message of the parent. Hello comes first, then Known any number of times, then
 // Open, Gate or Check. The others follow after the worker's Opened.
@@ -46,6 +46,8 @@ type toWorker struct {
 	DraftGain *float64 `cbor:"16,keyasint,omitempty"`
 	// Growth is for engine.Engine.SetGrowth.
 	Growth *int64 `cbor:"17,keyasint,omitempty"`
+	// Shrink is for engine.Engine.Shrink. Forgotten answers it.
+	Shrink *shrinkRequest `cbor:"18,keyasint,omitempty"`
 }
 
 // fromWorker is a message of the worker.
@@ -218,6 +220,12 @@ type forgetRequest struct {
 	Call   callNumber
 	All    bool
 	Tokens []int32 // of the conversation; unused with All
+}
+
+// shrinkRequest asks to return memory of the caches to the system.
+type shrinkRequest struct {
+	Call      callNumber
+	KeepBytes int64
 }
 
 type forgotten struct {

@@ -12,6 +12,8 @@ const (
 
 // deletions are the Go files of the product that remove or overwrite files.
 var deletions = map[string]deletes{
+	"app/update/place.go":  {4, []string{"TestForeignStage", "TestUpdate"}, ""},
+	"app/update/fetch.go":  {1, []string{"TestForeignStage"}, ""},
 	"app/chats/erase.go":   {2, []string{"TestErase", "TestDamagedHeader"}, ""},
 	"app/service/erase.go": {1, []string{"TestSetAside", "TestDeleteHere"}, ""},
 	"app/chats/migrate.go": {1, []string{"TestOtherFiles", "TestMigration"}, ""},
@@ -26,8 +28,8 @@ var deletions = map[string]deletes{
 	"app/commands/parity.go":     {1, nil, temporary},
 	"app/commands/selftest.go":   {1, nil, chosen},
 	"app/control/running.go":     {4, []string{"TestForeignFilesAmongRunning"}, ""},
-	"app/disk/disk_darwin.go":    {1, []string{"TestRename"}, ""},
-	"app/disk/disk_linux.go":     {2, []string{"TestClone", "TestRename"}, ""},
+	"app/disk/disk_darwin.go":    {2, []string{"TestRename", "TestExchange"}, ""},
+	"app/disk/disk_linux.go":     {3, []string{"TestClone", "TestRename", "TestExchange"}, ""},
 	"app/disk/disk_unix.go":      {1, []string{"TestRename"}, ""},
 	"app/disk/write.go":          {1, []string{"TestForeignFilesBesideTemporary"}, ""},
 	"app/hub/created.go":         {7, []string{"TestForeignFilesInCache"}, ""},

@@ -137,8 +137,11 @@ var layers = []row{
 	{"Facts about this machine and its models, and policies for them. No model runs.", []string{
 		"app/memory", "app/power", "app/wired", "app/library", "app/cache",
 	}},
-	{"Import and download of models.", []string{
-		"app/importer", "app/hub",
+	{"Import and download of models, and updates of Headroom.", []string{
+		"app/importer", "app/hub", "app/update",
+	}},
+	{"Bug reports.", []string{
+		"app/report",
 	}},
 	{"The host: it starts and stops models and reports their state.", []string{
 		"app/host",

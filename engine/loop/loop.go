@@ -23,6 +23,7 @@
 //	stored.go       looks up, reads and writes cached blocks on disk
 //	preload.go      reads recent conversations from disk before the first request
 //	forget.go       drops a conversation from memory
+//	shrink.go       returns memory of the caches to the system
 //	prefillstall.go limits the prompt tokens of a pass that also decodes
 //	throttle.go     idles between steps, to cool a hot computer
 //	heartbeat.go    shows a watchdog that the loop makes progress

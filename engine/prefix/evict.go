@@ -24,6 +24,14 @@ func (t *Tree) TakeSlot() (slot int32, ok bool) {
 // because the most recently freed slot is taken first.
 func (t *Tree) TouchedSlots() int { return len(t.o.Slots) - t.fresh }
 
+// DiscardSlots visits every free slot that was written, and counts it as never written from now on.
+func (t *Tree) DiscardSlots(visit func(slot int32)) {
+	for _, slot := range t.slots[t.fresh:] {
+		visit(slot)
+	}
+	t.fresh = len(t.slots)
+}
+
 // LimitSlots limits how many slots are in use at once, as Pool.SetLimit does for pages. A new tree
 // has no limit.
 func (t *Tree) LimitSlots(limit int) {

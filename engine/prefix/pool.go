@@ -99,9 +99,22 @@ func (p *Pool) Used() Amount {
 // page has its memory, so only further ones are withheld. A new pool has no limit.
 func (p *Pool) SetLimit(limit Amount) { p.limit = limit }
 
-// Peak returns the peak number of pages of each kind in use. The pool allocates the most recently
-// freed page first, so no more pages than these were ever written.
+// Peak returns the peak number of pages of each kind in use, since the last Discard. The pool
+// allocates the most recently freed page first, so no more pages than these were ever written.
 func (p *Pool) Peak() Amount { return p.peak }
+
+// Discard visits every free page that was written, and counts it as never written from now on. The
+// caller returns its memory to the system.
+func (p *Pool) Discard(visit func(page int32)) {
+	surplus := p.peak.Minus(p.Used())
+	for _, page := range p.first[len(p.first)-surplus.Start:] {
+		visit(page)
+	}
+	for _, page := range p.rest[len(p.rest)-surplus.Rest:] {
+		visit(page)
+	}
+	p.peak = p.Used()
+}
 
 // Refs returns the number of references to a page. A free page has none.
 func (p *Pool) Refs(page int32) int32 { return p.refs[page] }

@@ -257,6 +257,19 @@ func (s *Scheduler) SetGrowth(bytes, slotBytes int64) {
 	}
 }
 
+// Shrink evicts cached prefixes, least recently used first, until the pages that only they use take
+// at most keepBytes. It then visits every free page, and every free slot of a state, that was
+// written. They count as never written from now on: the caller returns their memory to the system.
+// Until the next SetGrowth, the caches do not grow beyond what is guaranteed.
+func (s *Scheduler) Shrink(keepBytes, slotBytes int64, page, slot func(int32)) {
+	if s.tree != nil {
+		s.tree.Trim(keepBytes)
+		s.tree.DiscardSlots(slot)
+	}
+	s.pool.Discard(page)
+	s.SetGrowth(0, slotBytes)
+}
+
 // atMost returns how many pieces of the given size fit into bytes, at most so many. Pieces without
 // a size take no memory.
 func atMost(bytes, size int64, most int) int {

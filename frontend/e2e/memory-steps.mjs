@@ -1,6 +1,43 @@
 // The end-to-end steps of the Memory page.
 import assert from 'node:assert/strict';
+import { accessibilityFaults } from './axe.mjs';
 import { until } from './helpers.mjs';
+
+/**
+ * Lets the page see the server's state with other memory pressure. The rest is the server's. The
+ * returned function ends it.
+ */
+async function underPressure(page, server, pressure) {
+  const [address, fragment] = server.url.split('#');
+  const headers = { 'X-Headroom-Token': new URLSearchParams(fragment).get('token') };
+  const pressed = async () => {
+    const state = await (await fetch(`${address}control/state`, { headers })).json();
+    const model = state.engine.model;
+    const advice = ['ready', 'busy'].includes(state.engine.status)
+      ? [{ model, freesBytes: 1.5 * 2 ** 30, busy: false, pinned: false, lastUsedAt: 0 }]
+      : [];
+    return JSON.stringify({ ...state, pressure: { ...state.pressure, ...pressure, advice } });
+  };
+  // A page that has gone on no longer takes an answer.
+  const answer = (contentType, text) => async (route) =>
+    route.fulfill({ contentType, body: text(await pressed()) }).catch(() => {});
+  await page.route(
+    '**/control/events*',
+    answer('text/event-stream', (state) => `retry: 100\n\nevent: state\ndata: ${state}\n\n`),
+  );
+  // The page asks for this when the stream ends.
+  await page.route(
+    '**/control/state',
+    answer('application/json', (state) => state),
+  );
+  await page.reload();
+  return async () => {
+    await page.unroute('**/control/events*');
+    await page.unroute('**/control/state');
+    await page.reload();
+    await page.getByTestId('pressure').waitFor({ state: 'detached' });
+  };
+}
 
 export const memorySteps = [
   [
@@ -21,6 +58,40 @@ export const memorySteps = [
           /(Measured by Headroom|Reported by the system|Estimated)$/,
         );
       await shot('memory-light');
+    },
+  ],
+
+  [
+    'the system’s memory pressure and swap are shown, and while memory is short, what to unload',
+    async ({ page, server, shot }) => {
+      await page.keyboard.press('Control+4');
+      const line = page.getByTestId('pressure-line');
+      assert.match(
+        await line.innerText(),
+        /Memory pressure: (normal|short|very short|not reported)\s+Swap: (none|.* of .*)/,
+      );
+      const end = await underPressure(page, server, {
+        level: 'warning',
+        swapUsedBytes: 3 * 2 ** 30,
+        swapTotalBytes: 4 * 2 ** 30,
+        freedBytes: 2 ** 29,
+      });
+      const notice = page.getByTestId('pressure');
+      await notice.waitFor();
+      assert.match(await notice.innerText(), /moved 3\.0 GB to swap[\s\S]*returned 512 MB/);
+      assert.deepEqual(await accessibilityFaults(page), []);
+      await shot('memory-pressure-light');
+      assert.ok(await notice.isVisible());
+      await page.emulateMedia({ colorScheme: 'dark' });
+      assert.deepEqual(await accessibilityFaults(page), [], 'dark');
+      await shot('memory-pressure-dark');
+      await page.emulateMedia({ colorScheme: 'light' });
+      const unload = notice.getByRole('button', { name: /^Unload / });
+      if ((await unload.count()) > 0) {
+        await unload.click();
+        await notice.getByText('no model is loaded').waitFor();
+      }
+      await end();
     },
   ],
 

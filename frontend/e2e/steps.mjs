@@ -13,6 +13,7 @@ import { requestSteps } from './request-steps.mjs';
 import { settingsSteps, storedSteps } from './settings-steps.mjs';
 import { sheetSteps } from './sheet-steps.mjs';
 import { transferSteps } from './transfers.mjs';
+import { systemSteps } from './system-steps.mjs';
 import { threadSteps } from './thread-steps.mjs';
 import { similaritySteps, trySteps } from './try-steps.mjs';
 import { welcomeSteps } from './welcome.mjs';
@@ -32,6 +33,7 @@ const all = [
   ...modelsSteps,
   ...settingsSteps,
   ...memorySteps,
+  ...systemSteps,
   ...transferSteps,
   ...sheetSteps,
   ...storedSteps,

@@ -233,3 +233,35 @@ test('without a wired limit the page says so and shows the rest', async () => {
   expect(text('[data-testid="wired"]')).toBe('Wired limit Only macOS limits this.');
   expect(all('[data-testid="part"]')).toHaveLength(9);
 });
+
+test('the page says what the system reports of pressure and swap', async () => {
+  await open();
+  expect(text('[data-testid="pressure-line"]')).toBe(
+    'Memory pressure: normal Swap: 512 MB of 2.0 GB',
+  );
+  expect(document.querySelector('[data-testid="pressure"]')).toBeNull();
+});
+
+test('while memory is short, each model can be unloaded, with what that frees', async () => {
+  const GiB = 2 ** 30;
+  await open((backend) => {
+    const state = fakeState(Date.now());
+    state.pressure = {
+      level: 'critical',
+      swapUsedBytes: 3 * GiB,
+      swapTotalBytes: 4 * GiB,
+      stallPercent: 0,
+      freedBytes: GiB,
+      advice: [
+        { model: 'headroom-demo', freesBytes: 5 * GiB, busy: true, pinned: false, lastUsedAt: 0 },
+      ],
+    };
+    backend.state = state;
+  });
+  const notice = text('[data-testid="pressure"]');
+  expect(notice).toMatch(/^Memory is very short The system has moved 3\.0 GB to swap/);
+  expect(notice).toMatch(/Headroom has returned 1\.0 GB of cached conversations\./);
+  expect(notice).toMatch(/would free 5\.0 GB, but it is answering/);
+  await click(/^Unload$/);
+  expect(backend.calls).toContain('stop headroom-demo');
+});

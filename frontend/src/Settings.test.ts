@@ -80,6 +80,7 @@ test('a change applies at once and can be undone', async () => {
   for (const [label, key] of [
     ['Save on battery', 'saveOnBattery'],
     ['Slow down when hot', 'throttleWhenHot'],
+    ['Free memory under pressure', 'freeUnderPressure'],
   ] as const) {
     button(label).click();
     await pass(10);

@@ -8,6 +8,7 @@ package cpu
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"unsafe"
 
@@ -120,6 +121,22 @@ func Map(bytes int) []byte {
 		preferHugePages(b)
 	}
 	return b
+}
+
+// Discard returns the memory of the system's pages that are entirely within b to the system. b is
+// within memory that Map returned. What it had is lost: it may read as zeros. It can be written as
+// before.
+func Discard(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	page := uintptr(os.Getpagesize())
+	start := uintptr(Ptr(b))
+	from := int(-start % page)
+	to := len(b) - int((start+uintptr(len(b)))%page)
+	if from < to {
+		discard(b[from:to])
+	}
 }
 
 // Unmap frees memory that Map returned. An empty slice is ignored.

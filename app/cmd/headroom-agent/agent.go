@@ -15,6 +15,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
+	"time"
 
 	"github.com/getlantern/systray"
 
@@ -67,6 +69,11 @@ func newAgent(f flags) (*agent, error) {
 		a.instance.release()
 		return nil, err
 	}
+	if a.service.Updates.Started() {
+		a.service.Close()
+		a.instance.release()
+		return nil, startAgain()
+	}
 	path, err := window.Find()
 	if err != nil {
 		slog.Warn("the window cannot be opened", "err", err)
@@ -75,6 +82,18 @@ func newAgent(f flags) (*agent, error) {
 		State: filepath.Join(dir, "window.json")})
 	a.context, a.cancel = context.WithCancel(context.Background())
 	return a, a.instance.announce(a.url())
+}
+
+// healthyAfter is how long a fresh version has to run to be kept; see update.Updater.Started.
+const healthyAfter = time.Minute
+
+// startAgain replaces this process by the program that is installed now. It returns only an error.
+func startAgain() error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(program, os.Args, os.Environ())
 }
 
 // logLevel returns the log level of the command line, or else of the settings.
@@ -173,6 +192,13 @@ func (a *agent) begin(f flags) {
 		})
 	})
 	a.running.Go(a.saveState)
+	a.running.Go(func() {
+		select {
+		case <-time.After(healthyAfter):
+			a.service.Updates.Healthy()
+		case <-a.context.Done():
+		}
+	})
 	a.running.Go(func() {
 		notify.Follow(a.context,
 			notify.Options{Host: a.service.Host, Jobs: a.service.Jobs(), Service: notify.New(),
@@ -300,6 +326,7 @@ func noteState(s *settings.Settings, before, now host.EngineState) {
 // and the endpoint.
 func (a *agent) close() {
 	slog.Info("quitting")
+	a.service.Updates.Healthy()
 	a.cancel()
 	a.window.Close()
 	a.service.Host.Close()

@@ -25,6 +25,31 @@ export const ledgerCard = {
   diskCache: (bytes: Text) => `The disk cache holds another ${bytes}.`,
 };
 
+export const pressureNotice = {
+  warning: 'Memory is short',
+  critical: 'Memory is very short',
+  swap: (bytes: Text) => `The system has moved ${bytes} to swap, which is much slower than memory.`,
+  noSwap: 'The system reports that programs wait for memory.',
+  freed: (bytes: Text) => `Headroom has returned ${bytes} of cached conversations.`,
+  unloadOne: 'Unload a model to free more, or close other apps:',
+  closeApps: 'Close other apps: no model is loaded.',
+  frees: (name: Text, bytes: Text) => `${name} would free ${bytes}`,
+  busy: ', but it is answering',
+  pinned: ', but it is pinned',
+  unload: 'Unload',
+  unloadModel: (name: Text) => `Unload ${name}`,
+};
+
+export const pressureLine = {
+  label: 'Memory pressure',
+  help: `How short memory is, as ${systemMonitor} shows it. The system reports it.`,
+  levels: { '': 'not reported', normal: 'normal', warning: 'short', critical: 'very short' },
+  swap: 'Swap',
+  swapHelp: 'Memory that the system has moved to disk. The system reports it.',
+  used: (usedBytes: Text, totalBytes: Text) => `${usedBytes} of ${totalBytes}`,
+  noSwap: 'none',
+};
+
 export const whatIfCard = {
   title: 'What if',
   model: 'Model',

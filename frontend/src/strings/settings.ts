@@ -94,6 +94,10 @@ export const engineSettings = {
   throttleHelp:
     'When the system reports serious heat, the engine pauses between steps. Answers are ' +
     'slower, but the same.',
+  relieve: 'Free memory under pressure',
+  relieveHelp:
+    'While the system reports that memory is short, cached conversations in memory are freed, ' +
+    'oldest first. Those on disk stay.',
   notifications: 'Notifications',
   notificationsHelp:
     'Shown when a download or import ends, or the engine fails. A click starts the model.',
@@ -199,4 +203,49 @@ export const logView = {
   empty: 'Nothing has been logged yet.',
   noMatch: 'No lines match.',
   lastLines: (shown: Text, found: Text) => `The last ${shown} of ${found} lines; the file has all.`,
+};
+
+export const updatesCard = {
+  title: 'Updates',
+  feed: 'Update feed',
+  feedHelp:
+    'Read once a day, without anything about this computer. Empty: Headroom looks for no updates.',
+  feedPlaceholder: 'https://',
+  key: 'Key of the feed',
+  keyHelp: 'The publisher’s public key (minisign). Nothing that it has not signed is installed.',
+  saved: 'Saved.',
+  current: (version: Text) => `This is version ${version}.`,
+  off: 'Enter the address of a feed to look for updates.',
+  checking: 'Looking for updates…',
+  neverChecked: 'Headroom has not looked for updates yet.',
+  upToDate: (when: Text) => `There is no newer version (${when}).`,
+  available: (version: Text, bytes: Text) => `Version ${version} is available, ${bytes}.`,
+  notInstalled: 'This copy was built from source and cannot update itself.',
+  downloading: (version: Text, part: Text) => `Downloading version ${version}, ${part}.`,
+  ready: (version: Text) => `Version ${version} is installed when Headroom quits.`,
+  goesBack: (version: Text) => `Version ${version} is restored when Headroom quits.`,
+  progress: 'Download of the update',
+  checkNow: 'Check now',
+  download: 'Download',
+  stop: 'Stop',
+  doNotInstall: 'Don’t install',
+  back: (version: Text) => `Restore version ${version}`,
+};
+
+export const reportSheet = {
+  title: 'Bug report',
+  help: 'Nothing is sent. Read the parts, leave out what you do not want to share, and save.',
+  parts: {
+    machine: 'This computer',
+    settings: 'Settings, without secrets',
+    state: 'State',
+    selftest: 'Self-test of the GPU',
+    log: 'Log',
+  },
+  show: 'Show',
+  showPart: (part: Text) => `Show ${part}`,
+  what: 'bug report',
+  save: 'Save…',
+  saved: (path: Text) => `Saved to ${path}.`,
+  notSaved: (why: Text) => `Not saved: ${why}`,
 };

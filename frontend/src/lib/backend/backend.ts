@@ -34,6 +34,7 @@ import type {
 } from './types';
 import type { ChatsBackend } from './chats';
 import type { ChecksBackend } from './checks';
+import type { SystemBackend } from './system';
 import type { Job, TransfersBackend } from './transfers';
 import { unreachable as t } from '../../strings/errors';
 
@@ -70,6 +71,8 @@ export interface Backend {
   readonly chats: ChatsBackend;
   /** Checks of models against plain decoding. */
   readonly checks: ChecksBackend;
+  /** Updates and bug reports. */
+  readonly system: SystemBackend;
   /** Reports the state at once and after every change. Reconnects until it is closed. */
   watch(watcher: Watcher): Watch;
   /**

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 321840dc56b2bd7c28a15834906d1545a357743be49fd42babb46769926f0299
+// SHA-256 of openapi.json: 5f04249c8a4c5ee929a3f900af0b9f57a0c952c1ff41d850ea121cbe6e903059
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -30,6 +30,10 @@ export interface APIKeyChange {
 
 export interface APIKeyList {
   keys: APIKey[];
+}
+
+export interface BugReport {
+  parts: ReportPart[];
 }
 
 export interface CacheChange {
@@ -255,6 +259,7 @@ export interface GeneralChange {
   allowOrigins?: string[];
   apiKey?: string;
   defaultModel?: string;
+  freeUnderPressure?: boolean;
   idleUnloadMinutes?: number;
   importFolder?: string;
   launch?: '' | 'on' | 'off';
@@ -270,6 +275,8 @@ export interface GeneralChange {
   saveOnBattery?: boolean;
   startAtLogin?: boolean;
   throttleWhenHot?: boolean;
+  updateFeed?: string;
+  updateKey?: string;
   welcomed?: boolean;
 }
 
@@ -278,6 +285,7 @@ export interface GeneralSettings {
   allowOrigins: string[];
   apiKey: string;
   defaultModel: string;
+  freeUnderPressure: boolean;
   idleUnloadMinutes: number;
   importFolder: string;
   launch: '' | 'on' | 'off';
@@ -297,6 +305,8 @@ export interface GeneralSettings {
   saveOnBattery: boolean;
   startAtLogin: boolean;
   throttleWhenHot: boolean;
+  updateFeed: string;
+  updateKey: string;
   welcomed: boolean;
 }
 
@@ -507,6 +517,15 @@ export interface HostPowerState {
   thermalState: '' | 'nominal' | 'fair' | 'serious' | 'critical';
 }
 
+export interface HostPressureState {
+  advice: HostUnloadAdvice[];
+  freedBytes: number;
+  level: '' | 'normal' | 'warning' | 'critical';
+  stallPercent: number;
+  swapTotalBytes: number;
+  swapUsedBytes: number;
+}
+
 export interface HostRequest {
   cachedTokens: number;
   client: string;
@@ -552,6 +571,7 @@ export interface HostState {
   memory: MemoryLedger;
   modelsVersion: number;
   power: HostPowerState;
+  pressure: HostPressureState;
   requests: HostRequest[];
   reuse: HostReuse;
   roomBytes: number;
@@ -571,6 +591,14 @@ export interface HostSuggestion {
   parameters: number;
   quantization: string;
   tokensPerSecond: number;
+}
+
+export interface HostUnloadAdvice {
+  busy: boolean;
+  freesBytes: number;
+  lastUsedAt: number;
+  model: string;
+  pinned: boolean;
 }
 
 export interface HostWhatIf {
@@ -756,6 +784,11 @@ export interface PowerMeasure {
   title: string;
 }
 
+export interface ReportPart {
+  name: string;
+  text: string;
+}
+
 export interface SettingsModel {
   aliases?: string[];
   contextTokens?: number;
@@ -812,6 +845,20 @@ export interface StoredList {
   items: StoredItem[];
 }
 
+export interface UpdateStatus {
+  bytes: number;
+  checkedAt: number;
+  current: string;
+  doneBytes: number;
+  error: HostError | null;
+  goesBack: boolean;
+  installed: boolean;
+  notes: string;
+  phase: 'off' | 'idle' | 'checking' | 'available' | 'downloading' | 'ready';
+  previous: string;
+  version: string;
+}
+
 export interface WatchRequest {
   paused?: boolean;
 }
@@ -845,6 +892,7 @@ export interface Schemas {
   APIKey: APIKey;
   APIKeyChange: APIKeyChange;
   APIKeyList: APIKeyList;
+  BugReport: BugReport;
   CacheChange: CacheChange;
   CacheConversation: CacheConversation;
   CacheDetail: CacheDetail;
@@ -889,12 +937,14 @@ export interface Schemas {
   HostNeedParts: HostNeedParts;
   HostPlace: HostPlace;
   HostPowerState: HostPowerState;
+  HostPressureState: HostPressureState;
   HostRequest: HostRequest;
   HostReuse: HostReuse;
   HostSample: HostSample;
   HostSpeed: HostSpeed;
   HostState: HostState;
   HostSuggestion: HostSuggestion;
+  HostUnloadAdvice: HostUnloadAdvice;
   HostWhatIf: HostWhatIf;
   HostWhatIfFormat: HostWhatIfFormat;
   HubChange: HubChange;
@@ -920,12 +970,14 @@ export interface Schemas {
   PinRequest: PinRequest;
   PlaceRequest: PlaceRequest;
   PowerMeasure: PowerMeasure;
+  ReportPart: ReportPart;
   SettingsModel: SettingsModel;
   StartRequest: StartRequest;
   StopRequest: StopRequest;
   StoredDeleted: StoredDeleted;
   StoredItem: StoredItem;
   StoredList: StoredList;
+  UpdateStatus: UpdateStatus;
   WatchRequest: WatchRequest;
   WiredCommands: WiredCommands;
   WiredRequest: WiredRequest;
@@ -936,6 +988,7 @@ export interface Schemas {
 export const nested: Record<string, Record<string, string>> = {
   APIKey: { models: '[]' },
   APIKeyList: { keys: '[]APIKey' },
+  BugReport: { parts: '[]ReportPart' },
   CacheDetail: { entries: '[]CacheEntry' },
   CacheList: { conversations: '[]CacheConversation', stats: 'CacheStats' },
   CacheSettings: { needsRestart: '[]', readOnly: '[]' },
@@ -956,8 +1009,9 @@ export const nested: Record<string, Record<string, string>> = {
   HostModelCheck: { error: 'HostError', rows: '[]HostCheckRow' },
   HostModelList: { folders: '[]', models: '[]HostModel', watch: 'HostModelsWatch' },
   HostPowerState: { measures: '[]PowerMeasure' },
+  HostPressureState: { advice: '[]HostUnloadAdvice' },
   HostSpeed: { history: '[]HostSample' },
-  HostState: { cache: 'CacheStats', endpoint: 'HostEndpoint', engine: 'HostEngineState', engines: '[]HostEngineState', memory: 'MemoryLedger', power: 'HostPowerState', requests: '[]HostRequest', reuse: 'HostReuse', speed: 'HostSpeed' },
+  HostState: { cache: 'CacheStats', endpoint: 'HostEndpoint', engine: 'HostEngineState', engines: '[]HostEngineState', memory: 'MemoryLedger', power: 'HostPowerState', pressure: 'HostPressureState', requests: '[]HostRequest', reuse: 'HostReuse', speed: 'HostSpeed' },
   HostSuggestion: { need: 'HostNeedParts' },
   HostWhatIf: { formats: '[]HostWhatIfFormat' },
   HostWhatIfFormat: { memory: 'MemoryLedger', need: 'HostNeedParts' },
@@ -977,5 +1031,6 @@ export const nested: Record<string, Record<string, string>> = {
   StoredDeleted: { left: '[]' },
   StoredItem: { paths: '[]' },
   StoredList: { items: '[]StoredItem' },
+  UpdateStatus: { error: 'HostError' },
   WiredStatus: { commands: 'WiredCommands' },
 };

@@ -37,6 +37,13 @@ export interface WhatIfQuery {
 export type Speed = schema.HostSpeed;
 export type SpeedSample = schema.HostSample;
 export type Power = schema.HostPowerState;
+/** What is known about updates of Headroom. */
+export type UpdateStatus = schema.UpdateStatus;
+export type UpdatePhase = UpdateStatus['phase'];
+/** One part of a bug report. */
+export type ReportPart = schema.ReportPart;
+/** How short memory is, and what can be done about it. */
+export type Pressure = schema.HostPressureState;
 export type Measure = schema.PowerMeasure;
 export type RequestInFlight = schema.HostRequest;
 export type FinishedRequest = schema.HostFinished;

@@ -48,6 +48,7 @@ import {
 } from './cache';
 import { FakeChats } from './chats';
 import { FakeChecks } from './checks';
+import { FakeSystem } from './system';
 import { endpointAnswer, type EndpointBody } from './endpoint';
 import { fakeWhatIf, fakeWired } from './memory';
 import { completed, fakeModels, fakeNeed } from './models';
@@ -109,6 +110,7 @@ export class FakeBackend implements Backend {
     (jobs) => this.#tell((watcher) => watcher.onJobs?.(jobs)),
   );
   readonly chats = new FakeChats((version) => this.#tell((watcher) => watcher.onChats?.(version)));
+  readonly system = new FakeSystem(this.calls);
   readonly checks = new FakeChecks(
     () => this.#pause(),
     (call) => this.#act(call),

@@ -58,6 +58,12 @@ const handlers: Record<Exclude<Route, 'GET /control/events'>, Handler> = {
   'POST /control/models/{id}/check': ({ checks }, { id }) => checks.start(id),
   'POST /control/models/{id}/check/stop': ({ checks }, { id }) => checks.stop(id),
 
+  'GET /control/update': ({ system }) => system.update(),
+  'POST /control/update/check': ({ system }) => system.changeUpdate('check'),
+  'POST /control/update/download': ({ system }) => system.changeUpdate('download'),
+  'POST /control/update/cancel': ({ system }) => system.changeUpdate('cancel'),
+  'POST /control/update/back': ({ system }) => system.changeUpdate('back'),
+  'GET /control/report': async ({ system }) => ({ parts: await system.report() }),
   'GET /control/memory/what-if': (backend, { query }) =>
     backend.whatIf({
       model: query.get('model') ?? '',

@@ -74,6 +74,14 @@ export function fakeState(now = Date.now()): State {
       ...runningSpeed,
       history: Array.from({ length: historySamples }, (_, index) => sample(index)),
     },
+    pressure: {
+      level: 'normal',
+      swapUsedBytes: 0.5 * GiB,
+      swapTotalBytes: 2 * GiB,
+      stallPercent: 0,
+      advice: [],
+      freedBytes: 0,
+    },
     power: { source: 'ac', thermalState: 'nominal', measures: [] },
     requests: [
       {

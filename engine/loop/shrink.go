@@ -1,0 +1,36 @@
+package loop
+
+// Shrink evicts cached prefixes, least recently used first, until at most keepBytes of them are
+// left, and returns the memory of all free pages and states to the system. It returns how many
+// bytes that were. The caches grow again after the next SetGrowth. No answer depends on it, and
+// what is on disk stays there. It waits for the step in progress.
+//
+// On a device whose memory cannot be returned, which is every GPU, it does nothing.
+func (l *Loop) Shrink(keepBytes int64) (freedBytes int64) {
+	if !l.runner.Discards() {
+		return 0
+	}
+	freed := make(chan int64, 1)
+	l.runOnLoop(func() {
+		before := l.writtenBytes()
+		var pages, slots []int32
+		l.sched.Shrink(max(keepBytes, 0), l.config.SlotBytes,
+			func(page int32) { pages = append(pages, page) },
+			func(slot int32) { slots = append(slots, slot) })
+		l.runner.DiscardPages(pages)
+		l.runner.DiscardSlots(slots)
+		freed <- before - l.writtenBytes()
+	})
+	select {
+	case n := <-freed:
+		return n
+	case <-l.inbox.ended:
+		return 0
+	}
+}
+
+// writtenBytes returns the memory of the pages and states that were written.
+func (l *Loop) writtenBytes() int64 {
+	return l.pageBytes(l.sched.PeakPages()) +
+		int64(l.sched.TouchedSlots())*l.config.SlotBytes
+}
