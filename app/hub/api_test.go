@@ -70,12 +70,12 @@ func TestConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := c.Config(t.Context(, ""), "o/m")
+	text, err := c.Config(t.Context(), "o/m", "")
 	if err != nil || string(text) != `{"a": 1}` {
 		t.Errorf("%s, %v", text, err)
 	}
 	for _, id := range []string{"o/cut", "o/gone", "../x"} {
-		if text, err := c.Config(t.Context(), id); err == nil {
+		if text, err := c.Config(t.Context(), id, ""); err == nil {
 			t.Errorf("%s: %s", id, text)
 		}
 	}

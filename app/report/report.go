@@ -116,6 +116,7 @@ var shown = map[string]func(json.RawMessage) json.RawMessage{
 	"defaultModel": asIs, "noApiKey": asIs, "logLevel": asIs, "idleUnloadMinutes": asIs,
 	"loadOnRequest": asIs, "requestWaitMinutes": asIs, "notifications": asIs,
 	"saveOnBattery": asIs, "throttleWhenHot": asIs, "freeUnderPressure": asIs, "welcomed": asIs,
+	"menuBarFigure": asIs,
 	"importFolder": asIs, "hubEndpoint": asAddress, "updateFeed": asAddress, "updateKey": asIs,
 	"pauseWatching": asIs, "cache": asIs, "models": asModels,
 }
