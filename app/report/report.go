@@ -117,7 +117,7 @@ var shown = map[string]func(json.RawMessage) json.RawMessage{
 	"loadOnRequest": asIs, "requestWaitMinutes": asIs, "notifications": asIs,
 	"saveOnBattery": asIs, "throttleWhenHot": asIs, "freeUnderPressure": asIs, "welcomed": asIs,
 	"menuBarFigure": asIs,
-	"importFolder": asIs, "hubEndpoint": asAddress, "updateFeed": asAddress, "updateKey": asIs,
+	"importFolder":  asIs, "hubEndpoint": asAddress, "updateFeed": asAddress, "updateKey": asIs,
 	"pauseWatching": asIs, "cache": asIs, "models": asModels,
 }
 
