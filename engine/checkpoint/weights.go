@@ -6,6 +6,7 @@ package checkpoint
 // on them.
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -242,6 +243,29 @@ func (w *Weights) IsZero(name string, limit int) (bytes int, zero bool) {
 		return 0, false
 	}
 	return len(t.Data), !slices.ContainsFunc(t.Data, func(b byte) bool { return b != 0 })
+}
+
+// dryEqualBytes is how much of two tensors is compared, at both ends, if no model is built.
+const dryEqualBytes = 1 << 20
+
+// Equals reports whether a tensor of s and one of another scope have the same elements. Those of a
+// random model do. A dry run compares their ends, because a list of models must not read gigabytes.
+func (s Scope) Equals(name string, other Scope, otherName string) bool {
+	if s.w.files == nil {
+		return true
+	}
+	a, ok := s.w.files.Tensor(s.path + name)
+	b, found := other.w.files.Tensor(other.path + otherName)
+	if !ok || !found || a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) ||
+		len(a.Data) != len(b.Data) {
+		return false
+	}
+	n := len(a.Data)
+	if _, dry := s.w.Device.(*kernels.DryRun); dry && n > 2*dryEqualBytes {
+		return bytes.Equal(a.Data[:dryEqualBytes], b.Data[:dryEqualBytes]) &&
+			bytes.Equal(a.Data[n-dryEqualBytes:], b.Data[n-dryEqualBytes:])
+	}
+	return bytes.Equal(a.Data, b.Data)
 }
 
 // At returns the scope of the first prefix with which the name of any tensor begins. If there is

@@ -3,7 +3,9 @@ package draft
 // What drafts gain: how long decoding would have taken without them, compared with how long it
 // took. That is an estimate, since nobody decodes twice. It rests on the averages by which it is
 // decided how far to draft: the times of passes and of the drafter's steps by their number of rows
-// (Times). A single pass that other work of the computer held up tells nothing about drafts.
+// (Times). A pass with fewer rows counts as no slower than one with more. The averages are scaled
+// to how long the pass took, since what held it up would have held up the passes in its place, too.
+// So no answer seems to gain more than it had tokens for each pass.
 //
 // A pass with n right drafts stands for n+1 passes. Each of the n would have taken as long as
 // passes without drafts take now, which is what its drafts save. What a pass with so many rows
@@ -12,18 +14,24 @@ package draft
 
 // Cost is what the drafts of a pass cost, and what each right one saves, in seconds.
 type Cost struct {
-	Drafts float64 // of the pass, right or wrong; negative if passes with more rows are faster
+	Drafts float64 // of the pass, right or wrong
 	Plain  float64 // duration of a pass without drafts; 0: not measured, and nothing is known
 }
 
 // Cost returns the cost of a pass that decodes so many rows, of which drafts are drafts. more is
-// what else was done for them, in seconds: the steps of the drafter before it.
-func (t *Times) Cost(rows, drafts int, more float64) Cost {
-	plain := t.Seconds(rows - drafts)
+// what else was done for them, in seconds: the steps of the drafter before it. took is how long the
+// pass took, in seconds; 0: as long as is expected.
+func (t *Times) Cost(rows, drafts int, more, took float64) Cost {
+	whole := t.Seconds(rows)
+	plain := min(t.Seconds(rows-drafts), whole)
 	if plain == 0 || rows <= drafts {
 		return Cost{}
 	}
-	return Cost{Drafts: t.Seconds(rows) - plain + more, Plain: plain}
+	scale := 1.0
+	if took > 0 {
+		scale = took / whole
+	}
+	return Cost{Drafts: (whole-plain)*scale + more, Plain: plain * scale}
 }
 
 // Gained returns how many times as fast as without drafts something was decoded in so many seconds,

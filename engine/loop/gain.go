@@ -42,7 +42,11 @@ func (l *Loop) chargeDrafts(s *step, now time.Time) {
 	if drafts == 0 && more == 0 {
 		return
 	}
-	l.drafts.cost = l.drafts.times.Cost(rows, drafts, more)
+	took := 0.0
+	if only {
+		took = l.passTime(s, now).Seconds()
+	}
+	l.drafts.cost = l.drafts.times.Cost(rows, drafts, more, took)
 	for _, w := range s.work {
 		if r := w.Seq.Owner.(*request); !r.ended && r.usage.CompletionTokens > 0 {
 			l.addSaved(r, -l.drafts.cost.Drafts)

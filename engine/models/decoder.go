@@ -294,6 +294,14 @@ func textWeights(w *checkpoint.Weights) decoderWeights {
 	return d
 }
 
+// hasOwnHead reports whether the files have a head that differs from the embedding. It counts, as in
+// transformers 5, although config.json says that both are tied: somebody has trained it.
+func (from decoderWeights) hasOwnHead() bool {
+	embedding := cmp.Or(from.embedding, "embed_tokens")
+	return from.head.Has("lm_head.weight") && from.head.Path()+"lm_head" != from.model.Path()+
+		embedding && !from.head.Equals("lm_head.weight", from.model, embedding+".weight")
+}
+
 // load builds the decoder that c describes. It stops at the first error, which w.Err returns.
 func (from decoderWeights) load(w *checkpoint.Weights, c *decoderConfig) *decoder {
 	m := &decoder{
@@ -310,7 +318,7 @@ func (from decoderWeights) load(w *checkpoint.Weights, c *decoderConfig) *decode
 		m.norm = from.model.Vector(name+".weight", c.HiddenSize, from.normOffset)
 	}
 	m.lmHead = m.embedTokens
-	if !c.TieWordEmbeddings && hasHead(w) {
+	if hasHead(w) && (!c.TieWordEmbeddings || from.hasOwnHead()) {
 		m.lmHead = from.head.Linear("lm_head", c.VocabSize, c.HiddenSize)
 	}
 	for i := range c.NumHiddenLayers {

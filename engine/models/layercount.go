@@ -55,7 +55,7 @@ func (l layerNames) checkCount(w *checkpoint.Weights) error {
 	names := w.Names()
 	after := map[int]bool{} // layers after the last; true: of a block that drafts
 	for _, name := range names {
-		if i, _, ok := l.find(name); ok && i >= l.count {
+		if i, _, ok := l.find(name); ok && i >= l.count && !isHarmless(name) {
 			after[i] = false
 		}
 	}

@@ -96,6 +96,22 @@ func TestDraftingBlockIsNoLayer(t *testing.T) {
 	}
 }
 
+// TestRestsOfLayers: scales and rotary tables that a conversion has left of layers it removed are no
+// layers.
+func TestRestsOfLayers(t *testing.T) {
+	for _, name := range []string{"llama", "deepseek_v3", "qwen3_5_text"} {
+		f := readTiny(t, name)
+		_, layers, _ := f.afterLast(t)
+		for _, rest := range []string{"self_attn.rotary_emb.inv_freq", "self_attn.k_scale",
+			"mlp.experts.0.down_proj.input_scale"} {
+			f = f.copied(fmt.Sprintf("%slayers.%d.%s", f.root(t), layers, rest), filled(3, 1))
+		}
+		if err := f.open(t, kernels.NewDryRun()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestKeysInErrors: an error names a key as this config.json has it.
 func TestKeysInErrors(t *testing.T) {
 	for _, c := range []struct{ model, keys, says string }{

@@ -5,6 +5,7 @@ package models
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"headroom/engine/checkpoint"
@@ -79,10 +80,11 @@ func isPart(w *checkpoint.Weights, name, root string, own layerNames) bool {
 	if !known {
 		return false
 	}
-	for _, suffix := range harmless {
-		if strings.HasSuffix(name, suffix) {
-			return false
-		}
-	}
-	return true
+	return !isHarmless(name)
+}
+
+// isHarmless reports whether a tensor does not change what a layer computes.
+func isHarmless(name string) bool {
+	return slices.ContainsFunc(harmless,
+		func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,11 +109,41 @@ func TestHarmlessTensors(t *testing.T) {
 			f = f.copied(extra, filled(3, 0.5))
 		}
 		f = f.copied(root+"layers.0.mlp.extra.bias", filled(3, 0))
-		if !original.has("lm_head") {
-			f = f.copied("lm_head.weight", filled(3, 0.5))
-		}
 		if !equalBits(f.logits(t, d), original.logits(t, d)) {
 			t.Errorf("%s: tensors that no reference reads change the logits", name)
+		}
+	}
+}
+
+// TestHeadBesideATiedOne: a head that is the embedding once more changes nothing. One that differs
+// counts, although config.json says that both are tied.
+func TestHeadBesideATiedOne(t *testing.T) {
+	d := cpuDevice(t, 1)
+	for _, name := range []string{"llama", "gemma3_text"} {
+		original := readTiny(t, name).with(t, `"tie_word_embeddings": true`)
+		original.tensors = maps.Clone(original.tensors)
+		maps.DeleteFunc(original.tensors, func(tensor string, _ safetensors.Tensor) bool {
+			return strings.HasPrefix(tensor, "lm_head.")
+		})
+		embedding := original.root(t) + "embed_tokens"
+		same, other := original, original
+		for tensor, x := range original.tensors {
+			if rest, ok := strings.CutPrefix(tensor, embedding); ok {
+				same = same.copied("lm_head"+rest, x)
+				x.Data = slices.Clone(x.Data)
+				if rest == ".weight" {
+					x.Data[len(x.Data)-3] ^= 1
+				}
+				other = other.copied("lm_head"+rest, x)
+			}
+		}
+		tied := original.logits(t, d)
+		if !equalBits(same.logits(t, d), tied) {
+			t.Errorf("%s: a head that equals the embedding changes the logits", name)
+		}
+		want := other.with(t, `"tie_word_embeddings": false`).logits(t, d)
+		if got := other.logits(t, d); !equalBits(got, want) || equalBits(got, tied) {
+			t.Errorf("%s: a head that differs does not count", name)
 		}
 	}
 }

@@ -345,6 +345,31 @@ func (a *answer) measured() engine.Timing {
 		DecodeSteps: max(a.usage.CompletionTokens-1, 0)}
 }
 
+// cancelWait is how long the figures of a cancelled request are waited for. They come after the
+// step that is running.
+const cancelWait = 2 * time.Second
+
+// cancel cancels the engine's request, unless it was never accepted, and takes its figures: what it
+// has generated counts, although nobody reads it.
+func (a *answer) cancel() {
+	if a.stream == nil {
+		return
+	}
+	a.stream.Cancel()
+	ctx, cancel := context.WithTimeout(context.Background(), cancelWait)
+	defer cancel()
+	for {
+		e, err := a.stream.Next(ctx)
+		if err != nil {
+			return
+		}
+		if a.usage = e.Usage; e.Type == engine.Done {
+			a.record.timing, a.record.noDrafts = e.Timing, e.NoDrafts
+			return
+		}
+	}
+}
+
 // abandon cancels the engine's request and sends the error. A client that has disconnected does not
 // get it.
 func (a *answer) abandon(ctx context.Context, err error) {
@@ -360,5 +385,8 @@ func (a *answer) abandon(ctx context.Context, err error) {
 		a.fail(disconnection(ctx))
 	default:
 		a.fail(err) // reading the engine's events failed
+	}
+	if context.Cause(ctx) != errShutdown { // then nobody asks
+		a.cancel()
 	}
 }

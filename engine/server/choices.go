@@ -189,8 +189,8 @@ func (c *choices) run(ctx context.Context, now *choice) {
 // or whose run has panicked, has nobody who reads its stream.
 func (c *choices) close(now *choice) {
 	a := now.answer
-	if a.stream != nil && !now.ended {
-		a.stream.Cancel()
+	if !now.ended {
+		a.cancel()
 	}
 	c.server.metrics.generation(a.usage, a.reasoningTokens, a.record)
 	if now.generation.number == 0 { // the answers to a prompt share it

@@ -3,7 +3,9 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -171,4 +173,35 @@ func TestRealEngineCancels(t *testing.T) {
 			t.Fatalf("the request was not cancelled: %+v", stats)
 		}
 	}
+}
+
+// TestLeftAnswersCount: what was generated for a client that has left counts as what the engine
+// says, also of those of several answers whose turn had not come.
+func TestLeftAnswersCount(t *testing.T) {
+	files, _ := fs.Sub(demo.Files, "model")
+	e, err := engine.Open(t.Context(), engine.Source{FS: files},
+		engine.Options{ContextTokens: 4096, MaxSequences: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	s := start(t, nil, server.Options{Models: &fakeModels{engine: e}})
+	lines, leave := open(t, s.URL+"/v1/completions", `{"prompt":"Once","stream":true,"n":4,`+
+		`"temperature":0,"logit_bias":{"2086":-100,"2084":-100}}`)
+	waitFor(t, lines, `"text":`)
+	leave()
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	var text string
+	for ctx.Err() == nil {
+		stats := e.Stats()
+		_, _, text = do(t, http.MethodGet, s.URL+"/metrics", "")
+		if stats.Running+stats.Waiting == 0 && strings.Contains(text, fmt.Sprintf(
+			"\nheadroom_generation_tokens_total %d\n", stats.GeneratedTokens)) {
+			return
+		}
+	}
+	at := strings.Index(text, "\nheadroom_generation_tokens_total ")
+	t.Errorf("the engine has generated %d tokens, /metrics has %.60s", e.Stats().GeneratedTokens,
+		text[max(at, 0):])
 }
