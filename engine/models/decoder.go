@@ -294,8 +294,8 @@ func textWeights(w *checkpoint.Weights) decoderWeights {
 	return d
 }
 
-// hasOwnHead reports whether the files have a head that differs from the embedding. It counts, as in
-// transformers 5, although config.json says that both are tied: somebody has trained it.
+// hasOwnHead reports whether the files have a head that differs from the embedding. It counts, as
+// in transformers 5, although config.json says that both are tied: somebody has trained it.
 func (from decoderWeights) hasOwnHead() bool {
 	embedding := cmp.Or(from.embedding, "embed_tokens")
 	return from.head.Has("lm_head.weight") && from.head.Path()+"lm_head" != from.model.Path()+

@@ -96,8 +96,8 @@ func TestDraftingBlockIsNoLayer(t *testing.T) {
 	}
 }
 
-// TestRestsOfLayers: scales and rotary tables that a conversion has left of layers it removed are no
-// layers.
+// TestRestsOfLayers: scales and rotary tables that a conversion has left of layers it removed are
+// no layers.
 func TestRestsOfLayers(t *testing.T) {
 	for _, name := range []string{"llama", "deepseek_v3", "qwen3_5_text"} {
 		f := readTiny(t, name)
