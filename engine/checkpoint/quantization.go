@@ -288,8 +288,12 @@ func (s Scope) foreign(name string) error {
 		method := part.method
 		if part.suffix == codesSuffix || part.suffix == packedSuffix {
 			stated := "config.json has no quantization_config"
-			if key := s.w.Config.Quantization.key; key != "" {
-				stated = key + " in config.json is of another method"
+			q := &s.w.Config.Quantization
+			if q.key != "" {
+				stated = q.key + " in config.json is of another method"
+			}
+			if m := q.method; m != nil && m.name == method {
+				return s.mismatch("the scales of tensor %s are missing", t.Name)
 			}
 			return problem.New(problem.UnknownArchitecture, "Headroom cannot tell how this model "+
 				"is quantized", "it has the tensor "+t.Name+" of "+method+", but "+stated,

@@ -365,7 +365,12 @@ func isFloat(t kernels.Tensor) bool { return t.DType != kernels.U32 && t.DType !
 // unknownType returns the Problem of a tensor whose type no kernel reads.
 func unknownType(t safetensors.Tensor) error {
 	if method, ok := typeMethods[t.DType]; ok {
-		return foreignQuantization(method, fmt.Sprintf("tensor %s has type %s", t.Name, t.DType))
+		why := fmt.Sprintf("tensor %s has type %s", t.Name, t.DType)
+		if t.DType == safetensors.F8E4M3 {
+			why += fmt.Sprintf(", and neither %s_scale_inv nor %s_scale is beside it", t.Name,
+				t.Name)
+		}
+		return foreignQuantization(method, why)
 	}
 	return problem.New(problem.UnknownArchitecture, "Headroom cannot run weights of this type",
 		fmt.Sprintf("tensor %s has type %s, expected F32, F16, BF16, U32 or U8", t.Name, t.DType),

@@ -280,7 +280,8 @@ func TestForeignQuantizations(t *testing.T) {
 			zeros("m.a.weight_scale", safetensors.F8E4M3, 3, 8)}, linear, "with FP8, FP4 or INT8"},
 		{"FP8 alone", []safetensors.Tensor{zeros("m.a.weight", safetensors.F8E4M3, 3, 128)}, linear,
 			"with an unknown layout of FP8, which Headroom cannot run: tensor m.a.weight has " +
-				"type F8_E4M3. Use an MLX"},
+				"type F8_E4M3, and neither m.a.weight_scale_inv nor m.a.weight_scale is beside it. " +
+				"Use an MLX"},
 		{"an FP8 norm", []safetensors.Tensor{zeros("m.a", safetensors.F8E4M3, 4)},
 			func(s Scope) { s.Vector("a", 4, 0) }, "layout of FP8"},
 		{"FP8 experts", []safetensors.Tensor{zeros("m.a", safetensors.F8E4M3, 2, 3, 4)},
@@ -303,7 +304,13 @@ func TestForeignQuantizations(t *testing.T) {
 			t.Errorf("GPTQ: got %v, expected %q", w.Err(), want)
 		}
 	}
-	w := open(t, "", zeros("m.a.weight", safetensors.BF16, 3, 128),
+	w := open(t, fmt.Sprintf(packQuantizedConfig, ""),
+		zeros("m.a.weight_packed", safetensors.U8, 3, 64))
+	if linear(w.At("m.")); w.Err() == nil ||
+		!strings.Contains(w.Err().Error(), "the scales of tensor m.a.weight_packed are missing") {
+		t.Errorf("compressed-tensors: %v", w.Err())
+	}
+	w = open(t, "", zeros("m.a.weight", safetensors.BF16, 3, 128),
 		zeros("m.a.weight_scale", safetensors.F32, 1))
 	if linear(w.At("m.")); w.Err() != nil {
 		t.Errorf("plain weights beside a scale: %v", w.Err())
