@@ -280,7 +280,8 @@ func TestForeignQuantizations(t *testing.T) {
 			zeros("m.a.weight_scale", safetensors.F8E4M3, 3, 8)}, linear, "with FP8, FP4 or INT8"},
 		{"FP8 alone", []safetensors.Tensor{zeros("m.a.weight", safetensors.F8E4M3, 3, 128)}, linear,
 			"with an unknown layout of FP8, which Headroom cannot run: tensor m.a.weight has " +
-				"type F8_E4M3, and neither m.a.weight_scale_inv nor m.a.weight_scale is beside it. " +
+				"type F8_E4M3, and neither m.a.weight_scale_inv nor m.a.weight_scale is " +
+				"beside it. " +
 				"Use an MLX"},
 		{"an FP8 norm", []safetensors.Tensor{zeros("m.a", safetensors.F8E4M3, 4)},
 			func(s Scope) { s.Vector("a", 4, 0) }, "layout of FP8"},

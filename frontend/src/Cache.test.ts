@@ -447,7 +447,7 @@ test('in a browser the new folder is typed; a move can be stopped, then discarde
   await click(/^Stop$/);
   expect(job()).toMatch(/Paused at .* Resume$/);
   await click(/^Discard: /);
-  expect(text('dialog')).toMatch(/^Cancel this move\? The cache stays where it is/);
+  expect(text('dialog')).toMatch(/^Delete what was copied\? The cache stays where it is/);
   await click(/^Delete$/);
   expect(backend.calls.at(-1)).toBe('remove cache-1');
   expect(button(/^Move…$/).disabled).toBe(false);

@@ -96,7 +96,7 @@ test('what runs comes first, then what fits; what cannot be used is folded', asy
     'Downloading, 36 %',
   ]);
   expect(rows().map((row) => text('td.parameters', row))).toEqual(['20M', '9.1B', '34.7B', '–']);
-  expect(text('header [role="status"]')).toBe(
+  expect(text('header p.quiet')).toBe(
     '5 models, 15.5 GB available after unloading headroom-demo Pause watching',
   );
   expect(

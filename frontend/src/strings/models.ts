@@ -274,9 +274,9 @@ export const jobRows = {
   dismiss: (title: Text) => `Dismiss: ${title}`,
   discardLabel: (title: Text) => `Discard: ${title}`,
   discard: 'Delete',
-  discardImport: 'Cancel this import?',
-  discardDownload: 'Cancel this download?',
-  discardMove: 'Cancel this move?',
+  discardImport: 'Delete what was copied?',
+  discardDownload: 'Delete the partial download?',
+  discardMove: 'Delete what was copied?',
   partialDeleted: (bytes: Text) => `The ${bytes} downloaded so far will be deleted.`,
   copyDeleted: (bytes: Text) => `The ${bytes} copied so far will be deleted.`,
   cacheStays: (bytes: Text) =>
