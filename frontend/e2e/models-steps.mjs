@@ -90,7 +90,7 @@ export const modelsSteps = [
       await page
         .getByTestId('model')
         .filter({ hasText: 'Half-Here-8bit' })
-        .getByRole('button')
+        .getByRole('button', { name: /^Half-Here/ })
         .click();
       await page.getByText('The model is not complete yet').waitFor();
       await shot('models-incomplete-light');
