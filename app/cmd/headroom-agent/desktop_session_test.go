@@ -201,6 +201,7 @@ func (d *desktop) start(args ...string) *program {
 func (d *desktop) environment() []string {
 	return append(os.Environ(), "HOME="+d.home, "XDG_CONFIG_HOME="+filepath.Join(d.home, "config"),
 		"XDG_CACHE_HOME="+filepath.Join(d.home, "cache"),
+		"XDG_DATA_HOME="+filepath.Join(d.home, "data"), // where the window keeps its page
 		"TMPDIR="+d.home, "HEADROOM_MODELS=", "HF_HOME=", "HF_HUB_CACHE=")
 }
 
