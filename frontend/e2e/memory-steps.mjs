@@ -87,14 +87,13 @@ export const memorySteps = [
       await shot('memory-pressure-dark');
       await page.emulateMedia({ colorScheme: 'light' });
       const unload = notice.getByRole('button', { name: /^Unload / });
-      const labels = () =>
-        unload.evaluateAll((buttons) => buttons.map((button) => button.getAttribute('aria-label')));
       // Of several loaded models, one after the other is advised.
-      for (let before = await labels(); before.length > 0; before = await labels()) {
-        await unload.first().click();
-        await until('it is unloaded', async () => String(await labels()) !== String(before));
-      }
-      await notice.getByText('no model is loaded').waitFor();
+      const none = notice.getByText('no model is loaded');
+      await until('no model is loaded', async () => {
+        if (await none.isVisible()) return true;
+        if ((await unload.count()) > 0) await unload.first().click({ timeout: 1000 }).catch(() => {});
+        return false;
+      });
       await end();
     },
   ],
