@@ -91,7 +91,11 @@ export const memorySteps = [
       const none = notice.getByText('no model is loaded');
       await until('no model is loaded', async () => {
         if (await none.isVisible()) return true;
-        if ((await unload.count()) > 0) await unload.first().click({ timeout: 1000 }).catch(() => {});
+        if ((await unload.count()) > 0)
+          await unload
+            .first()
+            .click({ timeout: 1000 })
+            .catch(() => {});
         return false;
       });
       await end();
