@@ -21,6 +21,20 @@ export async function until(what, condition, ms = 20_000) {
   throw new Error(`waited ${ms / 1000} s for: ${what}`);
 }
 
+/** Sends a request to the control API, and returns the text of its answer. */
+export async function control(server, method, path, body) {
+  const { origin, hash } = new URL(server.url);
+  const token = new URLSearchParams(hash.slice(1)).get('token');
+  const response = await fetch(`${origin}/control/${path}`, {
+    method,
+    headers: { 'Content-Type': 'application/json', 'X-Headroom-Token': token },
+    body: JSON.stringify(body),
+  });
+  const answer = await response.text();
+  assert.ok(response.ok, answer);
+  return answer;
+}
+
 export const goTo = (page, name) =>
   page.getByRole('navigation', { name: 'Pages' }).getByRole('button', { name }).click();
 export const ready = (page) =>

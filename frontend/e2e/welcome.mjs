@@ -1,25 +1,13 @@
 // The end-to-end steps of the welcome. The first one uses the keyboard alone. They run first,
 // because a first start happens only once.
 import assert from 'node:assert/strict';
-import { goTo, until } from './helpers.mjs';
+import { control, goTo, until } from './helpers.mjs';
 import { startHub } from './hub.mjs';
 import { lookEverywhere } from './looks.mjs';
 
 const own = (server) => server.kill && !server.isFake;
 const welcome = (page) => page.getByRole('dialog', { name: 'Welcome to Headroom' });
 const ready = (page) => page.getByRole('dialog', { name: 'Ready to chat' });
-
-/** Sends a request to the control API. */
-async function control(server, method, path, body) {
-  const { origin, hash } = new URL(server.url);
-  const token = new URLSearchParams(hash.slice(1)).get('token');
-  const response = await fetch(`${origin}/control/${path}`, {
-    method,
-    headers: { 'Content-Type': 'application/json', 'X-Headroom-Token': token },
-    body: JSON.stringify(body),
-  });
-  assert.ok(response.ok, await response.text());
-}
 
 /** Resolves as soon as the answer has a word. */
 const firstToken = (page) =>
