@@ -8,9 +8,9 @@ package draft
 // So no answer seems to gain more than it had tokens for each pass.
 //
 // A pass with n right drafts stands for n+1 passes. Each of the n would have taken as long as
-// passes without drafts take now, which is what its drafts save. What a pass with so many rows
-// takes longer than one without drafts is what they cost, with the steps of the drafter before it.
-// All answers that decode in the pass wait for it, so each bears the whole cost.
+// passes without drafts take now, which is what its drafts save. They cost what the pass takes longer
+// than one without drafts, plus the drafter's steps before it. All answers that decode in the pass
+// wait for it, so each bears the whole cost.
 
 // Cost is what the drafts of a pass cost, and what each right one saves, in seconds.
 type Cost struct {
@@ -24,8 +24,11 @@ type Cost struct {
 func (t *Times) Cost(rows, drafts int, more, took float64) Cost {
 	whole := t.Seconds(rows)
 	plain := min(t.Seconds(rows-drafts), whole)
-	if plain == 0 || rows <= drafts {
+	switch {
+	case rows <= drafts:
 		return Cost{}
+	case plain == 0:
+		return Cost{Drafts: more}
 	}
 	scale := 1.0
 	if took > 0 {
@@ -34,8 +37,8 @@ func (t *Times) Cost(rows, drafts int, more, took float64) Cost {
 	return Cost{Drafts: (whole-plain)*scale + more, Plain: plain * scale}
 }
 
-// Gained returns how many times as fast as without drafts something was decoded in so many seconds,
-// of which drafts saved some, or cost some if saved is negative. It is 0 if nothing was decoded.
+// Gained returns the speedup by drafts, (seconds + saved) / seconds, but at least 0. saved is
+// negative if drafts cost time. It is 0 if seconds is 0, since nothing was decoded.
 func Gained(seconds, saved float64) float64 {
 	if seconds <= 0 {
 		return 0

@@ -42,8 +42,8 @@ type part struct {
 // Add adds the tokens of a request of an owner. The first known ones have been added by an earlier
 // request of the same conversation. There may be fewer tokens: a preempted request has none that
 // are computed.
-// Of a conversation whose first tokens another owner's request has computed, these are known, too,
-// and no request of this owner has added them: it then has fewer drafts, and nothing else changes.
+// If another owner's request computed the first tokens, no request of this owner has added them. It
+// then has fewer drafts, and nothing else changes.
 func (o *Others) Add(owner string, tokens []int32, known int) {
 	if o.latest == nil {
 		o.seed = maphash.MakeSeed()

@@ -3,7 +3,7 @@ package loop
 // What a draft model keeps of requests that have ended, so that the next turn of a conversation
 // reads only what is new. The pages of keys and values stay as they are, with the tokens that they
 // belong to. A request goes on from the kept sequence of the same key with the longest common
-// beginning: whether drafts come at once must not tell what other keys have asked.
+// beginning. Otherwise the speed of drafts would reveal what other keys asked.
 //
 // A recurrent state or a ring is of use only where its sequence ended, so the request takes over
 // the whole sequence, with its slot. Otherwise any common beginning is of use. A request that goes

@@ -5,6 +5,7 @@ package loop
 // decodes in it, then what each right draft saves. Nothing is allocated, and nobody is asked.
 
 import (
+	"math"
 	"time"
 
 	"headroom/engine/draft"
@@ -12,9 +13,11 @@ import (
 )
 
 // addSaved adds what drafts have saved for a request, in seconds of the loop's work. A throttled
-// loop idles in proportion to its work, and so saves more.
+// loop idles in proportion to its work, up to longestIdle, and so saves more.
 func (l *Loop) addSaved(r *request, seconds float64) {
-	saved := time.Duration(seconds / (1 - l.throttled.idleShare()) * float64(time.Second))
+	idle := l.throttled.idleShare()
+	pause := min(math.Abs(seconds)*idle/(1-idle), longestIdle.Seconds())
+	saved := time.Duration((seconds + math.Copysign(pause, seconds)) * float64(time.Second))
 	r.saved += saved
 	l.counters.saved += saved
 }

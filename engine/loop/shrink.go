@@ -1,9 +1,10 @@
 package loop
 
-// Shrink evicts cached prefixes, least recently used first, until at most keepBytes of them are
-// left, and returns the memory of all free pages and states to the system. It returns how many
-// bytes that were. The caches grow again after the next SetGrowth. No answer depends on it, and
-// what is on disk stays there. It waits for the step in progress.
+// Shrink evicts cached prefixes, least recently used first, until their pages take at most keepBytes
+// bytes, and returns the memory of free pages and of free kept states to the system. It returns how
+// many bytes that were. The states of prefixes that stay, the slots of sequences and the cache of a
+// draft model are not counted, and stay. The caches grow again after the next SetGrowth. No answer
+// depends on it, and what is on disk stays there. It waits for the step in progress.
 //
 // On a device whose memory cannot be returned, which is every GPU, it does nothing.
 func (l *Loop) Shrink(keepBytes int64) (freedBytes int64) {
@@ -12,6 +13,7 @@ func (l *Loop) Shrink(keepBytes int64) (freedBytes int64) {
 	}
 	freed := make(chan int64, 1)
 	l.runOnLoop(func() {
+		l.takeGrowth() // an earlier limit must not replace the one of Shrink
 		before := l.writtenBytes()
 		var pages, slots []int32
 		l.sched.Shrink(max(keepBytes, 0), l.config.SlotBytes,
@@ -19,6 +21,7 @@ func (l *Loop) Shrink(keepBytes int64) (freedBytes int64) {
 			func(slot int32) { slots = append(slots, slot) })
 		l.runner.DiscardPages(pages)
 		l.runner.DiscardSlots(slots)
+		l.publishStats() // who has waited reads the new figures
 		freed <- before - l.writtenBytes()
 	})
 	select {

@@ -294,12 +294,21 @@ func textWeights(w *checkpoint.Weights) decoderWeights {
 	return d
 }
 
-// hasOwnHead reports whether the files have a head that differs from the embedding. It counts, as
-// in transformers 5, although config.json says that both are tied: somebody has trained it.
-func (from decoderWeights) hasOwnHead() bool {
+// ties reports whether the embedding is the head, too. A head that differs from it is used even if
+// config.json ties both, as in transformers 5, because it was trained separately.
+func (from decoderWeights) ties(c *decoderConfig) bool {
+	if !c.TieWordEmbeddings || !from.head.Has("lm_head.weight") {
+		return c.TieWordEmbeddings
+	}
 	embedding := cmp.Or(from.embedding, "embed_tokens")
-	return from.head.Has("lm_head.weight") && from.head.Path()+"lm_head" != from.model.Path()+
-		embedding && !from.head.Equals("lm_head.weight", from.model, embedding+".weight")
+	for _, suffix := range []string{".scales", ".biases"} { // of MLX
+		head, other := "lm_head"+suffix, embedding+suffix
+		if from.head.Has(head) != from.model.Has(other) ||
+			from.head.Has(head) && !from.head.Equals(head, from.model, other) {
+			return false
+		}
+	}
+	return from.head.Equals("lm_head.weight", from.model, embedding+".weight")
 }
 
 // load builds the decoder that c describes. It stops at the first error, which w.Err returns.
@@ -318,7 +327,7 @@ func (from decoderWeights) load(w *checkpoint.Weights, c *decoderConfig) *decode
 		m.norm = from.model.Vector(name+".weight", c.HiddenSize, from.normOffset)
 	}
 	m.lmHead = m.embedTokens
-	if hasHead(w) && (!c.TieWordEmbeddings || from.hasOwnHead()) {
+	if hasHead(w) && !from.ties(c) {
 		m.lmHead = from.head.Linear("lm_head", c.VocabSize, c.HiddenSize)
 	}
 	for i := range c.NumHiddenLayers {

@@ -70,7 +70,7 @@ func loadFalconH1(w *checkpoint.Weights) (Model, error) {
 	from := textWeights(w)
 	from.norm = "final_layernorm"
 	if shape := from.model.Shape("layers.0.mamba.conv1d.weight"); len(shape) == 3 && shape[2] == 1 {
-		c.keepRest()
+		c.keepRest(from.ties(&c.decoderConfig))
 	}
 	o := c.llamaAttention()
 	o.scale = float32(c.AttentionInMultiplier * c.AttentionInMultiplier * c.KeyMultiplier /
@@ -93,9 +93,10 @@ func loadFalconH1(w *checkpoint.Weights) (Model, error) {
 	return m, nil
 }
 
-// keepRest sets the multipliers that remain for a conversion of MLX.
-func (c *falconH1Config) keepRest() {
-	if c.LMHeadMultiplier /= c.EmbeddingMultiplier; !c.TieWordEmbeddings {
+// keepRest sets the multipliers that remain for a conversion of MLX. tied says that the embedding is
+// the head, too.
+func (c *falconH1Config) keepRest(tied bool) {
+	if c.LMHeadMultiplier /= c.EmbeddingMultiplier; !tied {
 		c.LMHeadMultiplier = 1
 	}
 	// The output of attention has the multiplier of the values, and the scores that of the keys.

@@ -115,8 +115,8 @@ func TestHarmlessTensors(t *testing.T) {
 	}
 }
 
-// TestHeadBesideATiedOne: a head that is the embedding once more changes nothing. One that differs
-// counts, although config.json says that both are tied.
+// TestHeadBesideATiedOne: a head that is the embedding once more changes nothing. One that differs,
+// in its codes or its scales, counts, although config.json says that both are tied.
 func TestHeadBesideATiedOne(t *testing.T) {
 	d := cpuDevice(t, 1)
 	for _, name := range []string{"llama", "gemma3_text"} {
@@ -126,24 +126,28 @@ func TestHeadBesideATiedOne(t *testing.T) {
 			return strings.HasPrefix(tensor, "lm_head.")
 		})
 		embedding := original.root(t) + "embed_tokens"
-		same, other := original, original
+		tied, same := original.logits(t, d), original
+		changed := map[string]folder{}
 		for tensor, x := range original.tensors {
 			if rest, ok := strings.CutPrefix(tensor, embedding); ok {
 				same = same.copied("lm_head"+rest, x)
-				x.Data = slices.Clone(x.Data)
-				if rest == ".weight" {
-					x.Data[len(x.Data)-3] ^= 1
-				}
-				other = other.copied("lm_head"+rest, x)
+				changed[rest] = folder{}
 			}
 		}
-		tied := original.logits(t, d)
+		for rest := range changed {
+			x := same.tensors["lm_head"+rest]
+			x.Data = slices.Clone(x.Data)
+			x.Data[len(x.Data)-2] ^= 1
+			changed[rest] = same.copied("lm_head"+rest, x)
+		}
 		if !equalBits(same.logits(t, d), tied) {
 			t.Errorf("%s: a head that equals the embedding changes the logits", name)
 		}
-		want := other.with(t, `"tie_word_embeddings": false`).logits(t, d)
-		if got := other.logits(t, d); !equalBits(got, want) || equalBits(got, tied) {
-			t.Errorf("%s: a head that differs does not count", name)
+		for rest, f := range changed {
+			want := f.with(t, `"tie_word_embeddings": false`).logits(t, d)
+			if got := f.logits(t, d); !equalBits(got, want) || equalBits(got, tied) {
+				t.Errorf("%s: a head with another %s does not count", name, rest)
+			}
 		}
 	}
 }

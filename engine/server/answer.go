@@ -63,6 +63,7 @@ type answer struct {
 	begun, first, latest time.Time
 
 	usage           engine.Usage
+	counted         bool // usage is that of the whole request
 	accepted        bool // the latest token was a draft
 	reasoningTokens int
 	generating      bool      // the first token has arrived
@@ -84,6 +85,7 @@ func (a *answer) run(ctx context.Context) error {
 		switch {
 		case err == nil && a.ended:
 			if e.Type == engine.Done { // what was generated meanwhile does not count
+				a.counted = true
 				a.record.timing, a.record.noDrafts = e.Timing, e.NoDrafts
 				a.complete(engine.FinishStop)
 				return nil
@@ -110,6 +112,7 @@ func (a *answer) run(ctx context.Context) error {
 				if e.Finish == engine.FinishError && !a.generating && lostProcess(e.Err) {
 					return e.Err
 				}
+				a.counted = true
 				a.done(e)
 				return nil
 			}
@@ -345,25 +348,20 @@ func (a *answer) measured() engine.Timing {
 		DecodeSteps: max(a.usage.CompletionTokens-1, 0)}
 }
 
-// cancelWait is how long the figures of a cancelled request are waited for. They come after the
-// step that is running.
+// cancelWait is how long the figures of cancelled requests are waited for. They come after the step
+// that is running.
 const cancelWait = 2 * time.Second
 
-// cancel cancels the engine's request, unless it was never accepted, and takes its figures: what it
-// has generated counts, although nobody reads it.
-func (a *answer) cancel() {
-	if a.stream == nil {
-		return
-	}
-	a.stream.Cancel()
-	ctx, cancel := context.WithTimeout(context.Background(), cancelWait)
-	defer cancel()
+// count takes the figures of a cancelled request: what it has generated counts, although nobody
+// reads it. Without the figures when ctx ends, those that are known stay.
+func (a *answer) count(ctx context.Context) {
 	for {
 		e, err := a.stream.Next(ctx)
 		if err != nil {
 			return
 		}
-		if a.usage = e.Usage; e.Type == engine.Done {
+		a.usage, a.record.prompt = e.Usage, e.Usage
+		if e.Type == engine.Done {
 			a.record.timing, a.record.noDrafts = e.Timing, e.NoDrafts
 			return
 		}
@@ -385,8 +383,5 @@ func (a *answer) abandon(ctx context.Context, err error) {
 		a.fail(disconnection(ctx))
 	default:
 		a.fail(err) // reading the engine's events failed
-	}
-	if context.Cause(ctx) != errShutdown { // then nobody asks
-		a.cancel()
 	}
 }

@@ -27,7 +27,6 @@ type choice struct {
 	request    engine.Request
 	answer     *answer
 	err        error // of Submit
-	ended      bool  // the answer has been sent, or its error
 }
 
 // choices are the answers of a request.
@@ -66,19 +65,34 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, list []*genera
 	}
 	c.begun = append(c.begun, first)
 	next := 0
-	defer func() {
-		for _, ahead := range c.begun[next:] {
-			c.close(ahead)
-		}
-	}()
+	defer func() { c.closeFrom(r.Context(), next) }()
 	for next < len(list) {
 		c.submitAhead(next)
 		now := c.begun[next]
-		c.run(r.Context(), now)
-		c.close(now)
-		if next++; c.done < next {
+		if c.run(r.Context(), now); c.done <= next {
 			return // it has failed, and its error is the end of the response
 		}
+		c.close(now)
+		next++
+	}
+}
+
+// closeFrom cancels the answers from number next on, all of them first, and counts them. The server
+// does not wait for figures when it shuts down.
+func (c *choices) closeFrom(ctx context.Context, next int) {
+	for _, one := range c.begun[next:] {
+		if one.answer.stream != nil && !one.answer.counted {
+			one.answer.stream.Cancel()
+		}
+	}
+	wait, cancel := context.WithTimeout(context.Background(), cancelWait)
+	defer cancel()
+	for _, one := range c.begun[next:] {
+		a := one.answer
+		if a.stream != nil && !a.counted && context.Cause(ctx) != errShutdown {
+			a.count(wait)
+		}
+		c.close(one)
 	}
 }
 
@@ -182,16 +196,11 @@ func (c *choices) run(ctx context.Context, now *choice) {
 	if err != nil {
 		a.abandon(ctx, err)
 	}
-	now.ended = true
 }
 
-// close cancels a generation that has not ended, and counts it. An answer whose turn has not come,
-// or whose run has panicked, has nobody who reads its stream.
+// close counts an answer.
 func (c *choices) close(now *choice) {
 	a := now.answer
-	if !now.ended {
-		a.cancel()
-	}
 	c.server.metrics.generation(a.usage, a.reasoningTokens, a.record)
 	if now.generation.number == 0 { // the answers to a prompt share it
 		c.record.used.PromptTokens += a.usage.PromptDoneTokens

@@ -111,10 +111,12 @@ func Cases() []kernels.Case {
 			group: 16, dtype: kernels.E4M3},
 		{m: 3, k: 128, n: []int{33}, experts: 8, choices: 2, perPair: true, bits: 4, group: 16,
 			dtype: kernels.E4M3},
-		// FP8 with a scale per 128 elements, also where the last group is shorter, or per row.
+		// FP8 with a scale per 128 elements, also where the last group is shorter, or per row, and
+		// per 96, which are no power of 2.
 		{m: 1, k: 512, n: []int{35}, bits: 8, group: 128, dtype: kernels.E4M3},
 		{m: 7, k: 160, n: []int{19, 3}, bits: 8, group: 128, dtype: kernels.E4M3},
 		{m: 5, k: 160, n: []int{19, 3}, bits: 8, group: 160, dtype: kernels.E4M3},
+		{m: 3, k: 480, n: []int{35}, bits: 8, group: 96, dtype: kernels.E4M3},
 		{m: 37, k: 224, n: []int{70}, prefill: Prefill{{2, 36}}, bits: 8, group: 128,
 			dtype: kernels.E4M3},
 		{m: 33, k: 64, n: []int{40, 8}, experts: 8, choices: 2, prefill: Prefill{{3, 33}}, bits: 8,

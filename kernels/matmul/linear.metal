@@ -142,14 +142,24 @@ inline Places places_of(constant LinearParams& p, bool up) {
   return w;
 }
 
+// How a unit finds its group. The blocks of FP8 have any number of units. Other groups have 1, 2
+// or 4, so that a shift finds them.
+struct Groups {
+  uint units, shift;
+};
+
+inline uint group_of(uint unit, Groups groups) {
+  return BITS == 8 && DTYPE == DTYPE_E4M3 ? unit / groups.units : unit >> groups.shift;
+}
+
 // Loads unit `at` of a row of a weight.
 inline Unit load_unit(device const uint* data, device const uchar* scales,
-                      device const uchar* biases, Places p, ulong row, uint at, uint group_shift) {
+                      device const uchar* biases, Places p, ulong row, uint at, Groups groups) {
   Unit u;
 #if BITS > 0
   u.codes = load_codes<BITS>(data + row * p.data_stride + at * BITS, ALIGNED);
   u.params = load_params<BITS>(scales, p.scales_first + row * p.scales_stride, biases,
-                               p.biases_first + row * p.biases_stride, at, at >> group_shift,
+                               p.biases_first + row * p.biases_stride, at, group_of(at, groups),
                                DTYPE);
 #else
   u.data = (device const uchar*)data;
@@ -266,10 +276,9 @@ kernel void linear(
   for (int m = 0; m < ROWS; m++) {
     at_x[m] = ulong(min(m0 + m, p.rows - 1) / p.per_input) * p.x_stride;
   }
-  // Groups have 1, 2 or 4 units, or all of a row.
-  uint group_shift = 0;
-  while ((1u << group_shift) < p.units_per_group) {
-    group_shift++;
+  Groups groups = {p.units_per_group, 0};
+  while ((1u << groups.shift) < groups.units) {
+    groups.shift++;
   }
 
   ulong row[NR];
@@ -294,9 +303,9 @@ kernel void linear(
   for (int r = 0; r < NR; r++) {
     const bool up = GATED && r >= COLUMNS;
     next[r] = up ? load_unit(up_data, up_scales, up_biases, places_of(p, true), row[r], at,
-                              group_shift)
+                              groups)
                   : load_unit(data, scales, biases, places_of(p, false), row[r], at,
-                              group_shift);
+                              groups);
   }
   for (uint from = shard * STEP; from < p.k; from += step) {
     wait_for_x();   // what was there has been used
@@ -314,9 +323,9 @@ kernel void linear(
     for (int r = 0; r < NR; r++) {
       const bool up = GATED && r >= COLUMNS;
       next[r] = up ? load_unit(up_data, up_scales, up_biases, places_of(p, true), row[r], at,
-                                group_shift)
+                                groups)
                     : load_unit(data, scales, biases, places_of(p, false), row[r], at,
-                                group_shift);
+                                groups);
     }
     if (unit * UNIT >= p.k) {
       continue;
