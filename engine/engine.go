@@ -350,9 +350,10 @@ func (e *Engine) SetDutyCycle(share float64) { e.loop.SetDutyCycle(share) }
 // (Need). Without it they grow by up to Need.GrowthBytes. No answer depends on it.
 func (e *Engine) SetGrowth(bytes int64) { e.loop.SetGrowth(bytes) }
 
-// Shrink evicts cached prefixes, least recently used first, until their pages take at most keepBytes
-// bytes, and returns unused memory of the caches to the system; it returns how many bytes. It does
-// nothing on a GPU, whose memory is freed by closing the engine. See loop.Loop.Shrink.
+// Shrink evicts cached prefixes, least recently used first, until their pages take at most
+// keepBytes bytes, and returns unused memory of the caches to the system; it returns how many
+// bytes. It does nothing on a GPU, whose memory is freed by closing the engine. See
+// loop.Loop.Shrink.
 func (e *Engine) Shrink(keepBytes int64) (freedBytes int64) { return e.loop.Shrink(keepBytes) }
 
 // SetDraftGain sets how many times as fast as plain decoding a pass that decodes ahead has to be,

@@ -1,10 +1,11 @@
 package loop
 
-// Shrink evicts cached prefixes, least recently used first, until their pages take at most keepBytes
-// bytes, and returns the memory of free pages and of free kept states to the system. It returns how
-// many bytes that were. The states of prefixes that stay, the slots of sequences and the cache of a
-// draft model are not counted, and stay. The caches grow again after the next SetGrowth. No answer
-// depends on it, and what is on disk stays there. It waits for the step in progress.
+// Shrink evicts cached prefixes, least recently used first, until their pages take at most
+// keepBytes bytes, and returns the memory of free pages and of free kept states to the system. It
+// returns how many bytes that were. The states of prefixes that stay, the slots of sequences and
+// the cache of a draft model are not counted, and stay. The caches grow again after the next
+// SetGrowth. No answer depends on it, and what is on disk stays there. It waits for the step in
+// progress.
 //
 // On a device whose memory cannot be returned, which is every GPU, it does nothing.
 func (l *Loop) Shrink(keepBytes int64) (freedBytes int64) {

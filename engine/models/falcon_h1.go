@@ -93,8 +93,8 @@ func loadFalconH1(w *checkpoint.Weights) (Model, error) {
 	return m, nil
 }
 
-// keepRest sets the multipliers that remain for a conversion of MLX. tied says that the embedding is
-// the head, too.
+// keepRest sets the multipliers that remain for a conversion of MLX. tied says that the embedding
+// is the head, too.
 func (c *falconH1Config) keepRest(tied bool) {
 	if c.LMHeadMultiplier /= c.EmbeddingMultiplier; !tied {
 		c.LMHeadMultiplier = 1

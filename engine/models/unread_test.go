@@ -119,13 +119,17 @@ func TestHarmlessTensors(t *testing.T) {
 // in its codes or its scales, counts, although config.json says that both are tied.
 func TestHeadBesideATiedOne(t *testing.T) {
 	d := cpuDevice(t, 1)
-	for _, name := range []string{"llama", "gemma3_text"} {
-		original := readTiny(t, name).with(t, `"tie_word_embeddings": true`)
+	folders := map[string]folder{"llama": readTiny(t, "llama"),
+		"gemma3_text": readTiny(t, "gemma3_text")}
+	folders["llama in 4 bits"], _ = readTiny(t, "llama").packed(4, 32)
+	for name, original := range folders {
+		original = original.with(t, `"tie_word_embeddings": true`)
 		original.tensors = maps.Clone(original.tensors)
 		maps.DeleteFunc(original.tensors, func(tensor string, _ safetensors.Tensor) bool {
 			return strings.HasPrefix(tensor, "lm_head.")
 		})
 		embedding := original.root(t) + "embed_tokens"
+		packed := original.has("embed_tokens.scales")
 		tied, same := original.logits(t, d), original
 		changed := map[string]folder{}
 		for tensor, x := range original.tensors {
@@ -139,6 +143,9 @@ func TestHeadBesideATiedOne(t *testing.T) {
 			x.Data = slices.Clone(x.Data)
 			x.Data[len(x.Data)-2] ^= 1
 			changed[rest] = same.copied("lm_head"+rest, x)
+		}
+		if packed != (len(changed) == 3) {
+			t.Errorf("%s: the head has %d tensors", name, len(changed))
 		}
 		if !equalBits(same.logits(t, d), tied) {
 			t.Errorf("%s: a head that equals the embedding changes the logits", name)
