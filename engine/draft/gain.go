@@ -8,9 +8,9 @@ package draft
 // So no answer seems to gain more than it had tokens for each pass.
 //
 // A pass with n right drafts stands for n+1 passes. Each of the n would have taken as long as
-// passes without drafts take now, which is what its drafts save. They cost what the pass takes longer
-// than one without drafts, plus the drafter's steps before it. All answers that decode in the pass
-// wait for it, so each bears the whole cost.
+// passes without drafts take now, which is what its drafts save. They cost what the pass takes
+// longer than one without drafts, plus the drafter's steps before it. All answers that decode in
+// the pass wait for it, so each bears the whole cost.
 
 // Cost is what the drafts of a pass cost, and what each right one saves, in seconds.
 type Cost struct {
