@@ -152,7 +152,9 @@ var verdicts = []found{
 			`quantization_config. Download config.json again.`},
 	{name: "fp8-without-config", edit: retype(safetensors.F8E4M3),
 		want: `Not supported: This model is quantized with an unknown layout of FP8, which ` +
-			`Headroom cannot run: tensor model.layers.0.mlp.gate_proj.weight has type F8_E4M3.` + inMLX},
+			`Headroom cannot run: tensor model.layers.0.mlp.gate_proj.weight has type F8_E4M3, ` +
+			`and neither model.layers.0.mlp.gate_proj.weight_scale_inv nor ` +
+			`model.layers.0.mlp.gate_proj.weight_scale is beside it.` + inMLX},
 	{name: "int8-without-config", edit: retype(safetensors.I8),
 		want: `Not supported: This model is quantized with INT8, which Headroom cannot run: ` +
 			`tensor model.layers.0.mlp.gate_proj.weight has type I8.` + inMLX},
