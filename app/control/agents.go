@@ -4,9 +4,12 @@ package control
 // request to write has the token of the plan.
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 
 	"headroom/app/agents"
+	"headroom/engine/problem"
 )
 
 // AgentList is the response of GET /control/agents.
@@ -44,12 +47,19 @@ func (a *API) agentRoutes() []Route {
 	return []Route{
 		route("GET /control/agents", "Lists the coding agents and how they are set up.", "",
 			func(r *http.Request, _ nothing) (AgentList, error) {
-				t := a.agentTarget(r.URL.Query().Get("model"))
+				t, err := a.agentTarget(r.URL.Query().Get("model"))
+				if err != nil {
+					return AgentList{}, err
+				}
 				return AgentList{t, a.agents.List(t)}, nil
 			}).withQueries(model),
 		route("GET /control/agents/{id}", "Shows what would be written for an agent.", "",
 			func(r *http.Request, _ nothing) (AgentPlan, error) {
-				id, t := r.PathValue("id"), a.agentTarget(r.URL.Query().Get("model"))
+				id := r.PathValue("id")
+				t, err := a.agentTarget(r.URL.Query().Get("model"))
+				if err != nil {
+					return AgentPlan{}, err
+				}
 				plan, err := a.agents.Plan(id, t)
 				if err != nil {
 					return AgentPlan{}, err
@@ -60,7 +70,11 @@ func (a *API) agentRoutes() []Route {
 		route("POST /control/agents/{id}", "Writes what was shown, and makes the agent's API key.",
 			`{"model": "m", "token": "that of the plan"}`,
 			func(r *http.Request, b AgentWrite) (agents.Plan, error) {
-				return a.agents.Write(r.PathValue("id"), a.agentTarget(b.Model), b.Token)
+				t, err := a.agentTarget(b.Model)
+				if err != nil {
+					return agents.Plan{}, err
+				}
+				return a.agents.Write(r.PathValue("id"), t, b.Token)
 			}).withKnownFields(),
 		route("GET /control/agents/{id}/undo", "Shows what would be taken back.", "",
 			func(r *http.Request, _ nothing) (agents.Plan, error) {
@@ -76,24 +90,33 @@ func (a *API) agentRoutes() []Route {
 			"Opens a terminal that runs an agent. Its configuration stays as it is.",
 			`{"model": "m", "folder": "/home/me/project"}`,
 			func(r *http.Request, b AgentLaunch) (nothing, error) {
-				return nothing{}, a.agents.Launch(r.PathValue("id"), a.agentTarget(b.Model), b.Folder)
+				t, err := a.agentTarget(b.Model)
+				if err != nil {
+					return nothing{}, err
+				}
+				return nothing{}, a.agents.Launch(r.PathValue("id"), t, b.Folder)
 			}).withKnownFields(),
 	}
 }
 
 // agentTarget returns what agents are to use: the address, and a model by its ID; "" is the one in
-// front, or else the first one.
-func (a *API) agentTarget(model string) agents.Target {
-	state := a.host.State()
+// front, or else the first one. The error is a Problem.
+func (a *API) agentTarget(model string) (agents.Target, error) {
+	state, known := a.host.State(), model == ""
 	t := agents.Target{URL: state.Endpoint.URL, Model: model, NeedsKey: a.needsKey()}
 	if t.Model == "" {
 		t.Model = state.Engine.Model
 	}
 	for _, m := range a.host.Models(0).Models {
-		if t.Model == "" || m.ID == t.Model {
-			t.Model, t.ContextTokens = m.ID, m.ContextTokens
+		if t.Model == "" || strings.EqualFold(m.ID, t.Model) {
+			t.Model, t.ContextTokens, known = m.ID, m.ContextTokens, true
 			break
 		}
+	}
+	if !known {
+		return t, problem.New(problem.ModelNotFound,
+			fmt.Sprintf("There is no model with the ID %q", model), "",
+			"Use an ID that `headroom models` lists.")
 	}
 	for _, e := range state.Engines {
 		if e.Model == t.Model && e.ContextTokens > 0 {
@@ -106,5 +129,5 @@ func (a *API) agentTarget(model string) agents.Target {
 	if t.ContextTokens == 0 {
 		t.ContextTokens = 32768
 	}
-	return t
+	return t, nil
 }
