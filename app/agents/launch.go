@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"headroom/engine/problem"
 )
@@ -149,8 +150,17 @@ func scriptOf(c Command, folder string) string {
 	return b.String()
 }
 
+// scriptAge is how long a terminal may take to run a script.
+const scriptAge = 10 * time.Minute
+
 // writeScript writes a script that only the user can read.
 func (s *Store) writeScript(text string) (path string, err error) {
+	old, _ := filepath.Glob(filepath.Join(s.dir, "launch-*.command"))
+	for _, path := range old { // of terminals that never ran them
+		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > scriptAge {
+			_ = os.Remove(path)
+		}
+	}
 	file, err := os.CreateTemp(s.dir, "launch-*.command")
 	if err != nil {
 		return "", err

@@ -9,8 +9,8 @@ import (
 )
 
 // agentScript stands for an agent: it says what it was given.
-const agentScript = "#!/bin/sh\npwd\nprintf '%s\\n' \"$ANTHROPIC_BASE_URL\" \"$ANTHROPIC_AUTH_TOKEN\" " +
-	"\"$HEADROOM_API_KEY\" \"$OPENCODE_CONFIG_CONTENT\" \"$@\"\n"
+const agentScript = "#!/bin/sh\npwd\nprintf '%s\\n' \"$ANTHROPIC_BASE_URL\" " +
+	"\"$ANTHROPIC_AUTH_TOKEN\" \"$HEADROOM_API_KEY\" \"$OPENCODE_CONFIG_CONTENT\" \"$@\"\n"
 
 // TestLaunch runs the script as a terminal does: in the folder, with address, model and key, and it
 // removes itself. No configuration file is written.

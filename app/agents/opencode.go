@@ -52,7 +52,7 @@ func opencodeEdits(t Target, key string) []edit {
 	}
 }
 
-// opencodeFile returns the file that decides: of those that exist, opencode reads the last one last.
+// opencodeFile returns the file that decides. Of those that exist, opencode reads the .jsonc last.
 func opencodeFile(e Environment) string {
 	if path := e.variable("OPENCODE_CONFIG"); path != "" {
 		return path

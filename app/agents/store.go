@@ -131,7 +131,7 @@ func (s *Store) state(a *agent, t Target, r record) (State, error) {
 	return Outdated, nil
 }
 
-// keyFor returns the key that would be written: none, the one in use, or one that is yet to be made.
+// keyFor returns the key that would be written: none, the one in use, or one yet to be made.
 func (s *Store) keyFor(t Target, r record) string {
 	switch {
 	case !t.NeedsKey:

@@ -108,7 +108,7 @@ test('a file that changed meanwhile is not written, and can be looked at again',
 test('a key that is needed is named before it is made', async () => {
   await open((fake) => (fake.agents.needsKey = true));
   await click('Set Up… Codex');
-  expect(dialog()).toContain('one with the name “Codex” is made');
+  expect(dialog()).toContain('the key “Codex” is made');
   await click('Write');
   expect(text('[data-testid="agent-codex"]')).toContain('API key “Codex”');
 });

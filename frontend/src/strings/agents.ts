@@ -57,7 +57,7 @@ export const agentSheet = {
   nothing: (path: Text) => `Nothing changes in ${path}: it has these settings already.`,
   leadsTo: (path: Text) => `The path is a link to ${path}.`,
   newKey: (name: Text) =>
-    `The server needs an API key, so one with the name “${name}” is made. Settings lists it.`,
+    `The server needs an API key, so the key “${name}” is made. Settings lists it.`,
   difference: 'Changes of the file',
   kinds: { same: '', added: 'added: ', removed: 'removed: ', gap: '' },
   gap: '…',
