@@ -265,3 +265,22 @@ func TestOddNames(t *testing.T) {
 		}
 	}
 }
+
+// careless is a format that changes what it was not asked to change.
+type careless struct{ jsonc }
+
+func (c careless) set(text []byte, path []string, value any) ([]byte, error) {
+	return c.jsonc.set([]byte(strings.Replace(string(text), "mine", "ours", 1)), path, value)
+}
+
+// TestAResultIsCompared: a text that says anything else than before and the edits is not used.
+func TestAResultIsCompared(t *testing.T) {
+	text := []byte(`{"a": "mine"}`)
+	edits := []edit{{path: []string{"b"}, value: "x"}}
+	if _, _, err := apply(jsonc{}, text, edits); err != nil {
+		t.Error(err)
+	}
+	if after, _, err := apply(careless{}, text, edits); err == nil {
+		t.Errorf("it was used: %s", after)
+	}
+}
