@@ -66,6 +66,7 @@ export const agentsSteps = [
       const { home } = server;
       if (!home) return 'the server has no home folder of its own';
       const file = join(home, '.claude/settings.json');
+      await goTo(page, 'Agents');
       await page.getByRole('button', { name: 'Set Up… Claude Code' }).click();
       const dialog = page.getByRole('dialog');
       await dialog.getByTestId('difference').waitFor();
@@ -83,6 +84,7 @@ export const agentsSteps = [
   [
     'Agents has steps for Xcode, and a command to launch Claude Code',
     async ({ page, server, shot }) => {
+      await goTo(page, 'Agents');
       await page.getByRole('button', { name: 'Show Steps… Xcode' }).click();
       const dialog = page.getByRole('dialog');
       await dialog.getByText(server.isFake ? '11811' : new URL(server.url).port).waitFor();
