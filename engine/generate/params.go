@@ -26,11 +26,15 @@ type Params struct {
 	PresencePenalty   *float64 // [-2, 2]
 	FrequencyPenalty  *float64 // [-2, 2]
 	// PenaltyTokens is how many of the last tokens, prompt included, the three penalties count; 0:
-	// sample.DefaultContextTokens.
-	PenaltyTokens int
-	LogitBias     map[int32]float32
-	Seed          *int64
-	IgnoreEOS     bool // continue after the model's end tokens
+	// sample.DefaultContextTokens. Two of them may have their own number.
+	PenaltyTokens          int
+	PresencePenaltyTokens  int // 0: PenaltyTokens
+	FrequencyPenaltyTokens int // 0: PenaltyTokens
+	XTC                    sample.XTC
+	DRY                    sample.DRY
+	LogitBias              map[int32]float32
+	Seed                   *int64
+	IgnoreEOS              bool // continue after the model's end tokens
 	// Priority orders the requests that wait: larger ones run first, then in the order of arrival.
 	// It is in [-MaxPriority, MaxPriority].
 	Priority int
@@ -279,6 +283,9 @@ func (p *Params) Sampling(recommended sample.Defaults) sample.Params {
 		s.Seed = new(uint64(*p.Seed))
 	}
 	s.RepetitionContextTokens = p.PenaltyTokens
+	s.PresenceContextTokens = p.PresencePenaltyTokens
+	s.FrequencyContextTokens = p.FrequencyPenaltyTokens
+	s.XTC, s.DRY = p.XTC, p.DRY
 	s.LogitBias = p.LogitBias
 	if p.Logprobs {
 		s.Logprobs = p.TopLogprobs
