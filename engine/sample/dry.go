@@ -91,7 +91,7 @@ func (r *repeats) push(token int32) {
 		r.at[token] = append(places, n)
 	}
 	for _, i := range r.ends[:old] {
-		if i < from || r.tokens[i] != token {
+		if r.tokens[i] != token {
 			r.match[i] = 0
 		}
 	}
