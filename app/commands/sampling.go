@@ -97,7 +97,16 @@ var otherSamplers = map[string]string{
 }
 
 // reserved are flags that other programs have, and what to say of them.
-var reserved = map[string]string{"image": "Headroom reads text only"}
+var reserved = map[string]string{
+	"image":                     "Headroom reads text only",
+	"adapter-path":              "Headroom does not have adapters",
+	"chat-template":             templateIsAFile,
+	"use-default-chat-template": templateIsAFile,
+	"pipeline":                  "a model runs on one machine",
+}
+
+const templateIsAFile = "Headroom takes the template from the model's folder: put it there as " +
+	"chat_template.jinja"
 
 var unknownFlag = regexp.MustCompile(`^unknown flag (--?)([\w-]+)`)
 

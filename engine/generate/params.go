@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"math"
@@ -159,6 +160,18 @@ type Defaults struct {
 	FrequencyPenalty  *float64
 	Seed              *int64
 	TemplateKwargs    json.RawMessage // a JSON object, or nil
+}
+
+// The method Or returns the defaults d, and those of other for parameters that d does not set.
+func (d Defaults) Or(other Defaults) Defaults {
+	return Defaults{MaxTokens: cmp.Or(d.MaxTokens, other.MaxTokens),
+		Temperature: cmp.Or(d.Temperature, other.Temperature), TopP: cmp.Or(d.TopP, other.TopP),
+		TopK: cmp.Or(d.TopK, other.TopK), MinP: cmp.Or(d.MinP, other.MinP),
+		RepetitionPenalty: cmp.Or(d.RepetitionPenalty, other.RepetitionPenalty),
+		PresencePenalty:   cmp.Or(d.PresencePenalty, other.PresencePenalty),
+		FrequencyPenalty:  cmp.Or(d.FrequencyPenalty, other.FrequencyPenalty),
+		Seed:              cmp.Or(d.Seed, other.Seed),
+		TemplateKwargs:    mergeObjects(other.TemplateKwargs, d.TemplateKwargs)}
 }
 
 // Check returns a *ParamError if a value would not be valid in a request.
