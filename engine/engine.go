@@ -175,6 +175,9 @@ func (e *Engine) loadModel(ctx context.Context, src Source, p *plan.Plan,
 	if err != nil {
 		return w, nil, err
 	}
+	if err := w.CheckHoles(); err != nil {
+		return w, nil, err
+	}
 	copying(1)
 	r = runner.New(e.kernels, m, p.Runner)
 	if err := e.kernels.Sync(); err != nil {
