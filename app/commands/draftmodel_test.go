@@ -10,6 +10,7 @@ import (
 
 	"headroom/app/demo"
 	"headroom/app/host"
+	"headroom/app/library"
 	"headroom/app/service"
 	"headroom/app/settings"
 	"headroom/engine"
@@ -160,6 +161,17 @@ func TestDrafterOf(t *testing.T) {
 		if got := drafterOf(e); got != want {
 			t.Errorf("%+v: %q, expected %q", e, got, want)
 		}
+	}
+}
+
+// TestBlockUnused: the list of models says which run without their block, and why.
+func TestBlockUnused(t *testing.T) {
+	var out bytes.Buffer
+	printBlocks(&terminal{out: &out}, []library.Model{{ID: "whole"},
+		{ID: "part", Description: engine.Description{BlockUnused: "it lacks mtp.fc.weight"}}})
+	if got, want := out.String(), "\nWithout their block that drafts tokens:\n"+
+		"  part: it lacks mtp.fc.weight\n"; got != want {
+		t.Errorf("got %q, expected %q", got, want)
 	}
 }
 

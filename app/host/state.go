@@ -194,7 +194,8 @@ type Model struct {
 	Task         modelfile.Task `json:"task"`
 	Parameters   int64          `json:"parameters"` // 0: unknown
 	Quantization string         `json:"quantization"`
-	Drafts       bool           `json:"drafts"` // a block that drafts is loaded with it (MTP)
+	Drafts       bool           `json:"drafts"`      // a block that drafts is loaded with it (MTP)
+	BlockUnused  string         `json:"blockUnused"` // why its block is not; "": it is, or has none
 	SizeBytes    int64          `json:"sizeBytes"`
 	NeedBytes    int64          `json:"needBytes"` // the sum of Need
 	Need         NeedParts      `json:"need"`

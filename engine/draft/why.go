@@ -19,6 +19,7 @@ const (
 	AskedOther        // the request wants a way to draft that this engine does not have
 	Short             // there were no tokens to draft
 	NoMatch           // only lookups may draft, and they found nothing
+	NoBlock           // as NoMatch, since the model's block that drafts cannot be used
 	Measuring         // passes without drafts had to be measured
 	Costly            // drafts were expected to cost more time than they save
 	Saving            // they were expected to save less than a computer expects that saves energy
@@ -41,6 +42,9 @@ var causes = [causeCount]struct{ name, sentence string }{
 		"not have."},
 	Short: {"short", "The answer was too short for drafts."},
 	NoMatch: {"no_match", "Drafts were only looked up, and the end of the text occurred nowhere " +
+		"before."},
+	NoBlock: {"no_block", "The model's block that drafts cannot be used, for the reason in the " +
+		"list of models. So drafts were only looked up, and the end of the text occurred nowhere " +
 		"before."},
 	Measuring: {"measuring", "Passes without drafts had to be measured first."},
 	Costly:    {"costly", "Drafts would have cost more time than they save."},

@@ -260,6 +260,9 @@ func (l *Loop) lookUpDepth(r *request, most int) (depth int, right, speed float6
 	depth, right, speed = round.LookupDepth(match, most, &r.hits)
 	if r.why = (draft.Why{}); depth == 0 {
 		r.why = round.WhyNoLookup(match, most, &r.hits)
+		if r.why.Cause == draft.NoMatch && l.config.NoBlock {
+			r.why.Cause = draft.NoBlock
+		}
 	}
 	return depth, right, speed
 }

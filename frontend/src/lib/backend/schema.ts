@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 5f04249c8a4c5ee929a3f900af0b9f57a0c952c1ff41d850ea121cbe6e903059
+// SHA-256 of openapi.json: 53b02701e31a01538d624b13223ce5b93c188378f23a2a676e45a3d99b0e1c6b
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -435,6 +435,7 @@ export interface HostFinishedList {
 
 export interface HostModel {
   architecture: string;
+  blockUnused: string;
   bundled: boolean;
   contextTokens: number;
   download: HostDownload | null;
