@@ -215,7 +215,8 @@ func TestDraftGain(t *testing.T) {
 	}
 }
 
-// TestPrediction: a text that the answer repeats is looked up from its first tokens on.
+// TestPrediction: a text that the answer repeats is looked up from its first tokens on. Its drafts
+// are counted apart.
 func TestPrediction(t *testing.T) {
 	e := open(t, engine.Options{Speculate: engine.SpeculateLookup})
 	e.FreeRows()
@@ -230,6 +231,13 @@ func TestPrediction(t *testing.T) {
 	if more := done.Usage.AcceptedTokens - plain.Usage.AcceptedTokens; more < len(want)/4 {
 		t.Errorf("%d drafts were right without the prediction, %d with it",
 			plain.Usage.AcceptedTokens, done.Usage.AcceptedTokens)
+	}
+	if p := plain.Usage.Drafts().Prediction; p != (draft.Counts{}) {
+		t.Errorf("without a prediction, %+v of its drafts", p)
+	}
+	if d := done.Usage.Drafts(); d.Prediction.Accepted < len(want)/2 ||
+		d.Prediction.Accepted+d.Lookup.Accepted != done.Usage.AcceptedTokens {
+		t.Errorf("%+v of %d right drafts", d, done.Usage.AcceptedTokens)
 	}
 }
 
