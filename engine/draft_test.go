@@ -453,3 +453,15 @@ func BenchmarkVerify(b *testing.B) {
 		}
 	}
 }
+
+// TestLookupsOfInfo: the engine says whether tokens are looked up, alone or beside the block.
+func TestLookupsOfInfo(t *testing.T) {
+	for how, want := range map[string][2]any{engine.SpeculateAuto: {"mtp", true},
+		engine.SpeculateLookup: {"", true}, engine.SpeculateMTP: {"mtp", false},
+		engine.SpeculateOff: {"", false}} {
+		i := open(t, engine.Options{Speculate: how}).Info()
+		if got := [2]any{i.Drafter, i.Lookups}; got != want {
+			t.Errorf("%q: %v, expected %v", how, got, want)
+		}
+	}
+}

@@ -73,6 +73,11 @@ func UsesDraftModel(speculate string) bool {
 	return false
 }
 
+// looksUp reports whether tokens may be looked up.
+func (o *Options) looksUp() bool {
+	return o.Speculate == SpeculateAuto || o.Speculate == SpeculateLookup
+}
+
 // drafter returns Info.Drafter.
 func (e *Engine) drafter() string {
 	switch p := e.plan; {

@@ -85,6 +85,7 @@ func open(ctx context.Context, src Source, o Options, p plan.Options) (e *Engine
 		StateFormat: made.State.Describe(made.Spec.Layers)}
 	e.info.ContextTokens, e.info.Drafter = made.ContextTokens, e.drafter()
 	e.info.DraftModel, e.info.DraftModelUnused = e.draftModelInUse()
+	e.info.Lookups = made.DraftTokens > 0 && o.looksUp()
 	e.warnOfNoDrafter(p)
 	e.loop = loop.New(e.loopConfig(heartbeat))
 	return e, nil

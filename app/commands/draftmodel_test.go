@@ -148,17 +148,19 @@ func TestFlagsWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestDrafterOf: what drafts is named in words.
-func TestDrafterOf(t *testing.T) {
+// TestWaysOf: what drafts is named in words, and lookups alone are not taken for nothing.
+func TestWaysOf(t *testing.T) {
 	for want, e := range map[string]host.EngineState{
-		"":                                     {},
-		"by the draft model small":             {Drafter: "draft", DraftModel: "small"},
-		"by the DFlash drafter small":          {Drafter: "dflash", DraftModel: "small"},
-		"by the model's own block":             {Drafter: "mtp"},
-		"by the block small":                   {Drafter: "mtp", DraftModel: "small"},
-		"the draft model is not used: no room": {Drafter: "mtp", DraftModelUnused: "no room"},
+		"off":                                    {},
+		"by lookup":                              {Lookups: true},
+		"by the draft model small":               {Drafter: "draft", DraftModel: "small"},
+		"by the DFlash drafter small":            {Drafter: "dflash", DraftModel: "small"},
+		"by the model's own block and by lookup": {Drafter: "mtp", Lookups: true},
+		"by the block small":                     {Drafter: "mtp", DraftModel: "small"},
+		"by the model's own block; the draft model is not used: no room": {Drafter: "mtp",
+			DraftModelUnused: "no room"},
 	} {
-		if got := drafterOf(e); got != want {
+		if got := waysOf(e); got != want {
 			t.Errorf("%+v: %q, expected %q", e, got, want)
 		}
 	}

@@ -73,6 +73,8 @@ type EngineState struct {
 	StateFormat string `json:"stateFormat"`
 	// Drafter is what drafts for the model: "mtp", "draft", "dflash", or "" if nothing does.
 	Drafter string `json:"drafter"`
+	// Lookups says that tokens are looked up to decode ahead, whatever drafts besides.
+	Lookups bool `json:"lookups"`
 	// DraftModel is the name of the draft model or of the folder of the drafter, if one drafts.
 	DraftModel string `json:"draftModel"`
 	// DraftModelUnused is why the draft model of the settings does not draft; "" if it does.

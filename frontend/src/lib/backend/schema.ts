@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 53b02701e31a01538d624b13223ce5b93c188378f23a2a676e45a3d99b0e1c6b
+// SHA-256 of openapi.json: 7cc3e00f09baaa63a92da7f0a76376e2a6aa9b113afb38998b3ddecddf430648
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -376,6 +376,7 @@ export interface HostEngineState {
   gained: number;
   generatedTokens: number;
   lastUsedAt: number;
+  lookups: boolean;
   memoryBytes: number;
   model: string;
   noDrafts: string;
