@@ -177,15 +177,25 @@ func TestBlockUnused(t *testing.T) {
 	}
 }
 
-// TestBenchOfDrafter: the config.json of a drafter is no shape of a model.
+// TestBenchOfDrafter: a drafter is no model that could be measured alone, be it a config.json or a
+// folder, and the benchmark says what can draft in it.
 func TestBenchOfDrafter(t *testing.T) {
 	isolate(t)
-	const drafter = "../../engine/models/testdata/dflash/qwen3_5_text/config.json"
-	for _, args := range [][]string{{"bench", "snapkv", drafter},
-		{"bench", "speculate", "qwen3-0.6b", "--draft-model", drafter}} {
-		if code, _, errOut := headroom("", args...); code != 1 ||
-			!strings.Contains(errOut, "it is the config.json of a drafter") {
-			t.Errorf("%q: exit %d, %s", args, code, errOut)
+	const dflash = "../../engine/models/testdata/dflash/qwen3_5_text"
+	const assistant = "../../engine/models/testdata/assistant/plain"
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"is a drafter, and no model", []string{"bench", "snapkv", dflash + "/config.json"}},
+		{"is a drafter, and no model", []string{"bench", "speculate", dflash}},
+		{"is a drafter, and no model", []string{"bench", "speculate", assistant}},
+		{"it is a drafter that becomes a part of its model",
+			[]string{"bench", "speculate", "qwen3-0.6b", "--draft-model", assistant}},
+	} {
+		if code, _, errOut := headroom("", c.args...); code != 1 ||
+			!strings.Contains(errOut, c.want) {
+			t.Errorf("%q: exit %d, %s", c.args, code, errOut)
 		}
 	}
 }
