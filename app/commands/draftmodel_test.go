@@ -89,7 +89,7 @@ func TestDraftModelRefused(t *testing.T) {
 		want string
 	}{
 		{[]string{"serve", "--num-draft-tokens", "9"}, 2,
-			"--num-draft-tokens: expected 0 to 8 drafts, got 9"},
+			"--num-draft-tokens: it is 9, expected 1 to 8 tokens"},
 		{[]string{"run", "--draft-model", "x", "--speculate", "off", "x"}, 2,
 			"--draft-model has no effect with the other flags: it needs --speculate auto, draft, " +
 				"dflash or mtp"},
