@@ -25,7 +25,8 @@ func logTo(t *testing.T, h slog.Handler) {
 var perfLine = regexp.MustCompile(
 	`PERF: prompt_tps=[\d.e+]+ prompt_tokens=(\d+) computed_tokens=(\d+) prefill=[\d.e-]+ ` +
 		`ttft=[\d.e-]+ decode_tps=[\d.e+]+ ` +
-		`drafts=0 accepted=0 model_drafts=0 model_accepted=0 gained=1 ` +
+		`drafts=0 accepted=0 model_drafts=0 model_accepted=0 block_drafts=0 block_accepted=0 ` +
+		`prediction_drafts=0 prediction_accepted=0 gained=1 ` +
 		`no_drafts=off no_drafts_why="Decoding ahead is off." block_hits=0 block_writes=0 ` +
 		`first_difference=(-?\d+) cause=(\S+) id=(\S+)\n`)
 

@@ -208,6 +208,10 @@ func (g *requestLog) forget(tokens []int32) {
 //	model_drafts, model_accepted
 //	                          of these, those of a draft model, a DFlash drafter or an
 //	                          assistant
+//	block_drafts, block_accepted
+//	                          those of the model's own block
+//	prediction_drafts, prediction_accepted
+//	                          those that were looked up in the request's prediction
 //	gained                    how many times as fast as without drafts the answer was decoded, by
 //	                          estimate; 0: there was only one token
 //	no_drafts, no_drafts_why  the cause why there were no drafts, and its sentence; "": there were
@@ -235,6 +239,10 @@ func (f *Finished) log() {
 		slog.Int("accepted", f.Usage.AcceptedTokens),
 		slog.Int("model_drafts", f.Usage.DraftModelTokens),
 		slog.Int("model_accepted", f.Usage.DraftModelAccepted),
+		slog.Int("block_drafts", f.Usage.BlockTokens),
+		slog.Int("block_accepted", f.Usage.BlockAccepted),
+		slog.Int("prediction_drafts", f.Usage.PredictionTokens),
+		slog.Int("prediction_accepted", f.Usage.PredictionAccepted),
 		number("gained", f.Timing.Gained()),
 		slog.String("no_drafts", f.NoDrafts.Cause.String()),
 		slog.String("no_drafts_why", f.NoDrafts.Sentence()),

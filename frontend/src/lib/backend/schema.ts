@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 644c6c3d34ad9fb344b84adf42e6d578d2a4622bcf6eaf9286407bce19d6088d
+// SHA-256 of openapi.json: 505d396707b53b14e62445ab4c9d7e7f5aca8a12b9e42007301623b6ad220fef
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -445,6 +445,7 @@ export interface HostEngineState {
   gained: number;
   generatedTokens: number;
   lastUsedAt: number;
+  lookups: boolean;
   memoryBytes: number;
   model: string;
   noDrafts: string;
@@ -504,6 +505,7 @@ export interface HostFinishedList {
 
 export interface HostModel {
   architecture: string;
+  blockUnused: string;
   bundled: boolean;
   contextTokens: number;
   download: HostDownload | null;
