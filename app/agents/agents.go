@@ -8,12 +8,13 @@
 // recorded, so that Undo gives back the bytes from before. If the file has changed since, only the
 // values that are still as written are taken back.
 //
-//	agents.go    the table
-//	format.go    edits of text, and their check; jsonc.go, toml.go, yaml.go
-//	place.go     where configuration files and programs are
-//	plan.go      what would be written, as lines; difference.go
-//	store.go     writes, undoes and lists; record.go
-//	launch.go    the command that starts an agent, and the terminal
+//	agents.go       the table
+//	claudecode.go, codex.go, opencode.go, zed.go, xcode.go, continuedev.go: one agent each
+//	format.go       edits of text, and their check; jsonc.go, toml.go, yaml.go
+//	place.go        where configuration files and programs are
+//	plan.go         what would be written, as lines; difference.go
+//	store.go        writes, undoes and lists; record.go
+//	launch.go       the command that starts an agent, and the terminal
 package agents
 
 import (

@@ -15,16 +15,16 @@ var files = map[string]map[string]string{
 		"empty": "", "spaces": " \n", "object": "{}", "open object": "{\n}\n",
 		"one line": `{"theme": "dark"}`,
 		"settings": "{\n  \"permissions\": {\n    \"allow\": [\"Bash(go test:*)\"]\n  },\n" +
-			"  \"env\": {\n    \"EDITOR\": \"vi\",\n    \"ANTHROPIC_BASE_URL\": \"https://x.example\"\n" +
+			"  \"env\": {\n    \"EDITOR\": \"vi\",\n    \"ANTHROPIC_BASE_URL\": \"https://x\"\n" +
 			"  },\n  \"model\": \"opus\"\n}\n",
 		"tabs":       "{\n\t\"model\": \"opus\",\n\t\"env\": {}\n}",
-		"CRLF":       "{\r\n  \"model\": \"opus\",\r\n  \"env\": {\r\n    \"A\": \"1\"\r\n  }\r\n}\r\n",
+		"CRLF":       "{\r\n  \"model\": \"opus\",\r\n  \"env\": {\r\n    \"A\": \"1\"\r\n  }\r\n}",
 		"mark":       "\uFEFF{\n  \"model\": \"opus\"\n}\n",
 		"same value": "{\n  \"env\": {\"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC\": \"1\"}\n}\n",
 	},
 	"codex": {
 		"empty": "",
-		"config": "# my Codex\nmodel = \"gpt-5.6\" # the best\napproval_policy = \"on-request\"\n\n" +
+		"config": "# my Codex\nmodel = \"gpt-5.6\" # the best\napproval_policy = \"never\"\n\n" +
 			"# others\n[model_providers.azure]\nname = \"Azure\"\nbase_url = \"https://x\"\n\n" +
 			"[projects.\"/home/me/a b\"]\ntrust_level = \"trusted\"\n",
 		"only tables":  "[projects.\"/x\"]\ntrust_level = \"trusted\"\n",
@@ -42,7 +42,7 @@ var files = map[string]map[string]string{
 		"no comma": "{\n  \"provider\": {\n    \"work\": {} // last\n  }\n  // the end\n}\n",
 	},
 	"zed": {
-		"comments": "// Zed settings\n//\n// For information on how to configure Zed, see its docs\n" +
+		"comments": "// Zed settings\n//\n// See Zed's documentation\n" +
 			"{\n  \"theme\": \"One Dark\",\n  \"language_models\": {\n    \"ollama\": {\n" +
 			"      \"api_url\": \"http://localhost:11434\",\n    },\n  },\n}\n",
 		"only comments inside": "{\n  // nothing yet\n}\n",
@@ -238,7 +238,8 @@ func TestExamples(t *testing.T) {
 				"            \"output\": 1024\n          }\n        }\n      }\n    }\n  },\n}\n"},
 		{continueDev, "name: a\nversion: 1.0.0\nschema: v1\nmodels: [] # none\n",
 			"name: a\nversion: 1.0.0\nschema: v1\nmodels:  # none\n  - name: \"Headroom\"\n" +
-				"    provider: \"openai\"\n    model: \"m\"\n    apiBase: \"http://127.0.0.1:1/v1\"\n" +
+				"    provider: \"openai\"\n    model: \"m\"\n" +
+				"    apiBase: \"http://127.0.0.1:1/v1\"\n" +
 				"    apiKey: \"headroom\"\n    roles: [\"chat\",\"edit\",\"apply\"]\n" +
 				"    capabilities: [\"tool_use\"]\n    defaultCompletionOptions:\n" +
 				"      contextLength: 4096\n      maxTokens: 1024\n"},

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"headroom/app/disk"
 	"headroom/engine/problem"
 )
 
@@ -132,11 +133,14 @@ func (s *Store) Launch(id string, t Target, folder string) error {
 	return nil
 }
 
+// scriptBegin begins every script.
+const scriptBegin = "#!/bin/sh\n# Written by Headroom. It removes itself.\nrm -f -- \"$0\"\n"
+
 // scriptOf returns a script that runs a command in a folder. The folder of the program is on the
 // PATH, because what runs it, such as Node.js, is often there.
 func scriptOf(c Command, folder string) string {
 	var b strings.Builder
-	b.WriteString("#!/bin/sh\n# Written by Headroom. It removes itself.\nrm -f -- \"$0\"\n")
+	b.WriteString(scriptBegin)
 	fmt.Fprintf(&b, "cd -- %s || exit 1\n", shellQuoted(folder))
 	if filepath.IsAbs(c.Args[0]) {
 		fmt.Fprintf(&b, "PATH=%s:\"$PATH\"\nexport PATH\n",
@@ -157,7 +161,9 @@ const scriptAge = 10 * time.Minute
 func (s *Store) writeScript(text string) (path string, err error) {
 	old, _ := filepath.Glob(filepath.Join(s.dir, "launch-*.command"))
 	for _, path := range old { // of terminals that never ran them
-		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > scriptAge {
+		data, info, err := disk.Read(path, maxFile)
+		if err == nil && strings.HasPrefix(string(data), scriptBegin) &&
+			time.Since(info.ModTime()) > scriptAge {
 			_ = os.Remove(path)
 		}
 	}

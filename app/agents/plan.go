@@ -111,9 +111,9 @@ func (s *Store) undoPlan(a *agent, r record) (planned, error) {
 	switch {
 	case !p.file.exists:
 		p.Notes = append(p.Notes, "The file is gone, so nothing is left to take back.")
-	case hashOf(p.file.text) != r.After:
-		p.Notes = append(p.Notes, "The file has changed since Headroom wrote it. Only what Headroom "+
-			"wrote is taken back; your changes stay.")
+	case hashOf(p.file.text) != r.After || p.file.target != r.Target:
+		p.Notes = append(p.Notes, "The file has changed since Headroom wrote it. Only what "+
+			"Headroom wrote is taken back; your changes stay.")
 	case p.exists:
 		p.Notes = append(p.Notes, "The file will be as it was before, byte for byte.")
 	}

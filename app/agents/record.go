@@ -88,7 +88,7 @@ func (r record) base(f format, file configFile) (base []byte, exists bool, kept 
 	switch {
 	case r.Path != file.path || !file.exists:
 		return file.text, file.exists, nil, nil
-	case hashOf(file.text) == r.After:
+	case hashOf(file.text) == r.After && file.target == r.Target:
 		return r.Before, r.Existed, nil, nil
 	}
 	base, kept, err = revert(f, file.text, r.Edits)

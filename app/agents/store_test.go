@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"headroom/app/keys"
 	"headroom/engine/problem"
@@ -374,4 +375,54 @@ func TestRowsAreWhole(t *testing.T) {
 		}
 		ids = append(ids, a.id)
 	}
+}
+
+// TestForeignFiles: undo and launch remove only what Headroom made. A file that another wrote beside
+// it stays, and so do a configuration that has changed, and what a new link leads to.
+func TestForeignFiles(t *testing.T) {
+	p := newPlace(t)
+	p.write("codex", target)
+	p.put(".codex/auth.json", "theirs")
+	text := p.read(".codex/config.toml")
+	p.undo("codex")
+	wants(t, "the configuration", p.read(".codex/config.toml"), "(none)")
+	wants(t, "the file beside it", p.read(".codex/auth.json"), "theirs")
+
+	p.write("codex", target)
+	p.put("dotfiles/config.toml", text) // the same bytes, moved away by its owner
+	if err := os.Remove(p.path(".codex/config.toml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../dotfiles/config.toml", p.path(".codex/config.toml")); err != nil {
+		t.Fatal(err)
+	}
+	p.undo("codex")
+	if got := p.read("dotfiles/config.toml"); got == "(none)" || strings.Contains(got, "headroom") {
+		t.Errorf("behind the link: %s", got)
+	}
+	if _, err := os.Lstat(p.path(".codex/config.toml")); err != nil {
+		t.Errorf("the link: %v", err)
+	}
+
+	const dir = ".config/headroom/agents/"
+	p.put(dir+"launch-1.command", "theirs")
+	p.put(dir+"launch-2.command", scriptBegin+"old")
+	p.put(dir+"launch-3.command", scriptBegin+"young")
+	p.put("script", scriptBegin+"elsewhere")
+	if err := os.Symlink(p.path("script"), p.path(dir+"launch-4.command")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{dir + "launch-1.command", dir + "launch-2.command", "script"} {
+		old := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(p.path(name), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := p.store.writeScript("x"); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, "a foreign script", p.read(dir+"launch-1.command"), "theirs")
+	wants(t, "an old script", p.read(dir+"launch-2.command"), "(none)")
+	wants(t, "a young script", p.read(dir+"launch-3.command"), scriptBegin+"young")
+	wants(t, "behind a link", p.read("script"), scriptBegin+"elsewhere")
 }

@@ -22,8 +22,8 @@ func TestAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(home, "claude")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\necho \"$ANTHROPIC_BASE_URL\" \"$@\"\nexit 3\n"),
-		0o755); err != nil {
+	const script = "#!/bin/sh\necho \"$ANTHROPIC_BASE_URL\" \"$@\"\nexit 3\n"
+	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	code, out, errOut := headroom("", "agents")

@@ -112,7 +112,7 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 		{withSettings, "GET", "/control/agents", "/control/agents", ""},
 		{withSettings, "GET", "/control/agents/codex", "/control/agents/{id}", ""},
 		{withSettings, "POST", "/control/agents/codex", "/control/agents/{id}", `{}`},    // an error
-		{withSettings, "GET", "/control/agents/x/undo", "/control/agents/{id}/undo", ""}, // an error
+		{withSettings, "GET", "/control/agents/x/undo", "/control/agents/{id}/undo", ""}, // and
 		{withSettings, "POST", "/control/agents/codex/undo", "/control/agents/{id}/undo", `{}`},
 		{withSettings, "POST", "/control/agents/zed/launch", "/control/agents/{id}/launch", `{}`},
 		{withSettings, "GET", "/control/stored", "/control/stored", ""},
