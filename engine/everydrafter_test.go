@@ -81,7 +81,9 @@ type aheadWay struct {
 	needs func(t *testing.T, m aheadModel, src *engine.Source, o *engine.Options) bool
 	// propose proposes depth tokens after others; nil: the model's block or its draft model does.
 	propose func(p *proposer, tokens []int32, depth int) []int32
-	once    bool // it has no depth: the engine decides
+	// opened changes an engine before its first request; nil: nothing.
+	opened func(e *engine.Engine)
+	once   bool // it has no depth: the engine decides
 	// least and most are bounds of the share of drafts that are right, over all models.
 	least, most float64
 }
@@ -93,6 +95,11 @@ var aheadWays = []aheadWay{
 		needs: func(_ *testing.T, m aheadModel, _ *engine.Source, _ *engine.Options) bool {
 			return m.block
 		}},
+	{name: "the model's block, from a shortlist", least: 0.003, most: 0.98,
+		needs: func(_ *testing.T, m aheadModel, _ *engine.Source, _ *engine.Options) bool {
+			return m.block
+		},
+		opened: func(e *engine.Engine) { e.Shortlist(100, 20) }},
 	{name: "a block's folder", least: 0.01, most: 0.98,
 		needs: func(t *testing.T, m aheadModel, src *engine.Source, o *engine.Options) bool {
 			folder, ok := blockFolders[m.name]
@@ -280,6 +287,9 @@ func (a aheadTest) model(t *testing.T, m aheadModel, prompts [][]int32, rights,
 		}
 		ahead := openOn(src, o)
 		ahead.FreeRows()
+		if w.opened != nil {
+			w.opened(ahead)
+		}
 		for _, depth := range a.depths {
 			p.mu.Lock()
 			p.way, p.depth = w, depth

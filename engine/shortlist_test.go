@@ -1,0 +1,64 @@
+package engine_test
+
+// Drafts that the model's block chooses from a shortlist of a large vocabulary.
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"headroom/engine"
+	"headroom/engine/sample"
+)
+
+// The shortlist of a model with such a block: the first and the last tokens.
+const listedFirst, listedLast = 32768, 512
+
+// TestLargeVocabulary: a random model of 80,000 tokens answers as without drafts, greedily and at
+// random, alone and in a crowd. Drafts are on the list of the conversation. With the whole head
+// they are any tokens.
+func TestLargeVocabulary(t *testing.T) {
+	const vocab = 80_000
+	src := mtpSourceWith(t, "qwen3_5_text", map[string]any{"vocab_size": vocab})
+	o := engine.Options{ContextTokens: 512, MaxSequences: 3, KeptStates: 40, QueueRequests: 8}
+	plain := openModel(t, src, o)
+	o.Speculate = engine.SpeculateAuto
+	wholeHead := false
+	o.Draft = func([]int32, bool) *engine.Drafts {
+		return &engine.Drafts{Block: 3, WholeHead: wholeHead}
+	}
+	ahead := openModel(t, src, o)
+	r := rand.New(rand.NewPCG(1, 2))
+	var want plainAnswers
+	for i := range 6 {
+		var prompt []int32
+		for range 10 + 20*i {
+			prompt = append(prompt, r.Int32N(vocab))
+		}
+		s := sample.Params{Logprobs: 1}
+		if i%2 == 1 {
+			s = sample.Params{Logprobs: 1, Temperature: 1, Seed: new(uint64(i))}
+		}
+		want.add(t, plain, engine.Request{Prompt: prompt, MaxTokens: 24, IgnoreEOS: true,
+			Sampling: s})
+	}
+	drafts, others := 0, 0 // others: on no list
+	ahead.WatchBlocks(func(known, block []int32) {
+		token := block[len(block)-1]
+		drafts++
+		if token >= listedFirst && token < vocab-listedLast && !slices.Contains(known, token) {
+			others++
+		}
+	})
+	want.alone(t, ahead, "from a list")
+	want.crowd(t, ahead, "from a list")
+	if s := ahead.Stats(); others > 0 || drafts < 200 || s.DraftTokens == 0 {
+		t.Errorf("%d of %d drafts were on no list, expected none of some hundreds", others, drafts)
+	}
+	wholeHead, drafts = true, 0
+	want.alone(t, ahead, "with the whole head")
+	if others < drafts/4 || drafts < 100 {
+		t.Errorf("with the whole head: %d of %d drafts were on no list, expected about half",
+			others, drafts)
+	}
+}
