@@ -139,17 +139,21 @@ var aheadWays = []aheadWay{
 			}
 			return layers > 0
 		}},
-	{name: "assistant", most: 0.5, // which is random
-		needs: func(t *testing.T, m aheadModel, _ *engine.Source, o *engine.Options) bool {
-			keys, ok := map[string]map[string]any{"windows, shared keys": modelstest.SharedTarget,
-				"windows, full attention after a start": nil}[m.name]
-			if ok {
-				o.DraftModel = &engine.DraftModel{Source: assistantSource(t, keys), Required: true}
-			}
-			return ok
-		}},
+	{name: "assistant", most: 0.5, needs: needsAssistant},
+	{name: "assistant, from a shortlist", most: 0.5, needs: needsAssistant,
+		opened: func(e *engine.Engine) { e.Shortlist(100, 20) }},
 	{name: "garbage", propose: (*proposer).garbage, most: 0.1},
 	{name: "the engine's choice", once: true, least: 0.02, most: 1},
+}
+
+// needsAssistant is aheadWay.needs of an assistant, which is random.
+func needsAssistant(t *testing.T, m aheadModel, _ *engine.Source, o *engine.Options) bool {
+	keys, ok := map[string]map[string]any{"windows, shared keys": modelstest.SharedTarget,
+		"windows, full attention after a start": nil}[m.name]
+	if ok {
+		o.DraftModel = &engine.DraftModel{Source: assistantSource(t, keys), Required: true}
+	}
+	return ok
 }
 
 // proposer is what drafters that need no model know. The engine's goroutine uses it, and between

@@ -3,6 +3,7 @@ package engine_test
 // Drafts that the model's block chooses from a shortlist of a large vocabulary.
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -15,8 +16,8 @@ import (
 const listedFirst, listedLast = 32768, 512
 
 // TestLargeVocabulary: a random model of 80,000 tokens answers as without drafts, greedily and at
-// random, alone and in a crowd. Drafts are on the list of the conversation. With the whole head
-// they are any tokens.
+// random, alone and in a crowd. Drafts are on the list of the conversation, and have no tokens of
+// other owners'. With the whole head they are any tokens.
 func TestLargeVocabulary(t *testing.T) {
 	const vocab = 80_000
 	src := mtpSourceWith(t, "qwen3_5_text", map[string]any{"vocab_size": vocab})
@@ -40,7 +41,7 @@ func TestLargeVocabulary(t *testing.T) {
 			s = sample.Params{Logprobs: 1, Temperature: 1, Seed: new(uint64(i))}
 		}
 		want.add(t, plain, engine.Request{Prompt: prompt, MaxTokens: 24, IgnoreEOS: true,
-			Sampling: s})
+			Sampling: s, Owner: fmt.Sprint(i)})
 	}
 	drafts, others := 0, 0 // others: on no list
 	ahead.WatchBlocks(func(known, block []int32) {
@@ -60,5 +61,33 @@ func TestLargeVocabulary(t *testing.T) {
 	if others < drafts/4 || drafts < 100 {
 		t.Errorf("with the whole head: %d of %d drafts were on no list, expected about half",
 			others, drafts)
+	}
+}
+
+// TestShortlistFollowsAnswer: with a list of two tokens, drafts are these and tokens of the
+// conversation, also those that only the answer has.
+func TestShortlistFollowsAnswer(t *testing.T) {
+	const vocab = 300
+	src := mtpSourceWith(t, "qwen3_5_text", map[string]any{"vocab_size": vocab})
+	e := openModel(t, src, engine.Options{Speculate: engine.SpeculateAuto, MaxSequences: 1,
+		ContextTokens: 512})
+	e.Shortlist(1, 1)
+	e.DraftDepth(2)
+	prompt := []int32{7, 8, 9}
+	ofAnswer, ofPrompt := 0, 0
+	e.WatchBlocks(func(known, block []int32) {
+		token := block[len(block)-1]
+		switch {
+		case slices.Contains(prompt, token):
+			ofPrompt++
+		case slices.Contains(known, token):
+			ofAnswer++
+		case token != 0 && token != vocab-1:
+			t.Errorf("drafted %d, which is not on the list of %d", token, known)
+		}
+	})
+	collect(t, submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 80, IgnoreEOS: true}))
+	if ofAnswer < 5 || ofPrompt == 0 {
+		t.Errorf("%d drafts are tokens of the answer and %d of the prompt", ofAnswer, ofPrompt)
 	}
 }

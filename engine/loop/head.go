@@ -88,16 +88,22 @@ func (h *heads) choose(prefer bool) {
 }
 
 // shortlist returns the list for a step that drafts for these sequences; nil: it has none. Several
-// share what a list may have of conversations.
+// of the same owner share what a list may have of conversations. If there are other owners, it has
+// nothing of any: a right draft would tell that another conversation has the token.
 func (h *heads) shortlist(active []chain) *batch.Shortlist {
 	if !h.listed {
 		return nil
 	}
 	between := h.list.Between[:0]
 	h.list = *h.short
-	for _, a := range active {
-		if list := a.work.Seq.Owner.(*request).list; list != nil {
-			between = append(between, list.Latest(draft.MaxListed/len(active))...)
+	for i := range active {
+		r := active[i].work.Seq.Owner.(*request)
+		if r.Owner != active[0].work.Seq.Owner.(*request).Owner {
+			between = between[:0]
+			break
+		}
+		if r.list != nil {
+			between = append(between, r.list.Latest(draft.MaxListed/len(active))...)
 		}
 	}
 	h.list.Between = between

@@ -75,18 +75,24 @@ func (m *decoder) addDrafter() {
 	spec.Drafts, spec.HiddenValues = true, m.embedTokens.K
 	m.spec.Layers = append(m.spec.Layers, spec)
 	m.spec.Drafts = true
-	if n := m.spec.VocabSize; n >= leastListed {
-		m.spec.Shortlist = &batch.Shortlist{Vocab: n, First: listedFirst, Last: listedLast}
-	}
+	m.spec.Shortlist = shortlist(m.spec.VocabSize)
 }
 
-// The shortlist from which a block drafts, beside tokens of the conversation. A block is one layer,
-// so most of the time of a draft is the head's (engine/DECISIONS.md). The last rows of a vocabulary
-// are tokens with a meaning of their own.
+// The shortlist from which a block or an assistant drafts, beside tokens of the conversation. A
+// block is one layer, so most of the time of a draft is the head's (engine/DECISIONS.md). The last
+// rows of a vocabulary are tokens with a meaning of their own.
 const (
 	listedFirst, listedLast = 32768, 512
 	leastListed             = 2 * (listedFirst + listedLast) // smaller vocabularies have none
 )
+
+// shortlist returns Spec.Shortlist for a vocabulary.
+func shortlist(vocab int) *batch.Shortlist {
+	if vocab < leastListed {
+		return nil
+	}
+	return &batch.Shortlist{Vocab: vocab, First: listedFirst, Last: listedLast}
+}
 
 // append adds the block's keys and values for the rows of b, and leaves the last hidden state of
 // each sequence in its slot. hidden [M, hidden] has the hidden states of these rows.
@@ -143,12 +149,11 @@ func (m *decoder) DraftLogits(c *ops.Context, out kernels.Tensor, rows []int32,
 	list *batch.Shortlist) kernels.Tensor {
 	switch {
 	case m.assistant != nil:
-		return m.assistant.logits(c, out, rows)
-	case list != nil:
-		return m.capped(c,
-			c.ShortLogits(out, rows, m.lmHead, list.First, list.Last, list.Between))
+		return m.assistant.logits(c, out, rows, list)
+	case list == nil:
+		return m.Logits(c, out, rows)
 	}
-	return m.Logits(c, out, rows)
+	return m.capped(c, c.ShortLogits(out, rows, m.lmHead, list.First, list.Last, list.Between))
 }
 
 // FinishDraftLogits implements Drafter.
