@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"headroom/engine"
+	"headroom/engine/models/modelstest"
 	"headroom/engine/sample"
 )
 
@@ -65,29 +66,58 @@ func TestLargeVocabulary(t *testing.T) {
 }
 
 // TestShortlistFollowsAnswer: with a list of two tokens, drafts are these and tokens of the
-// conversation, also those that only the answer has.
+// conversation, also those that only the answer has. If requests of several owners draft in one
+// step, none gets a token of another.
 func TestShortlistFollowsAnswer(t *testing.T) {
-	const vocab = 300
-	src := mtpSourceWith(t, "qwen3_5_text", map[string]any{"vocab_size": vocab})
-	e := openModel(t, src, engine.Options{Speculate: engine.SpeculateAuto, MaxSequences: 1,
-		ContextTokens: 512})
-	e.Shortlist(1, 1)
-	e.DraftDepth(2)
-	prompt := []int32{7, 8, 9}
-	ofAnswer, ofPrompt := 0, 0
-	e.WatchBlocks(func(known, block []int32) {
-		token := block[len(block)-1]
-		switch {
-		case slices.Contains(prompt, token):
-			ofPrompt++
-		case slices.Contains(known, token):
-			ofAnswer++
-		case token != 0 && token != vocab-1:
-			t.Errorf("drafted %d, which is not on the list of %d", token, known)
+	const vocab = 320 // of both models
+	block := engine.Options{Speculate: engine.SpeculateAuto}
+	assistant := block
+	assistant.DraftModel = &engine.DraftModel{Required: true,
+		Source: assistantSource(t, modelstest.SharedTarget)}
+	for _, c := range []struct {
+		name   string
+		src    engine.Source
+		o      engine.Options
+		answer int // how many drafts are tokens of the answer alone, at least
+	}{
+		{"block", mtpSource(t, "qwen3_5_text"), block, 20},
+		{"assistant", tinySource(t, "gemma4_text"), assistant, 0},
+	} {
+		c.o.MaxSequences, c.o.ContextTokens = 3, 512
+		e := openModel(t, c.src, c.o)
+		e.Shortlist(1, 1)
+		e.DraftDepth(2)
+		var prompts [][]int32
+		for i := range int32(3) {
+			prompts = append(prompts, []int32{7 + 90*i, 8 + 90*i, 9 + 90*i})
 		}
-	})
-	collect(t, submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 80, IgnoreEOS: true}))
-	if ofAnswer < 5 || ofPrompt == 0 {
-		t.Errorf("%d drafts are tokens of the answer and %d of the prompt", ofAnswer, ofPrompt)
+		of := map[string]int{}
+		e.WatchBlocks(func(known, drafts []int32) {
+			token := drafts[len(drafts)-1]
+			switch {
+			case slices.Contains(known[:3], token):
+				of["prompt"]++
+			case slices.Contains(known, token):
+				of["answer"]++
+			case token != 0 && token != vocab-1:
+				of["others"]++
+			}
+		})
+		for crowd := 1; crowd <= len(prompts); crowd += 2 {
+			clear(of)
+			var streams []*engine.Stream
+			for i, prompt := range prompts[:crowd] {
+				streams = append(streams, submit(t, e, engine.Request{Prompt: prompt,
+					MaxTokens: 80, IgnoreEOS: true, Owner: fmt.Sprint(i)}))
+			}
+			for _, s := range streams {
+				collect(t, s)
+			}
+			idle(t, e)
+			if of["others"] > 0 || crowd == 1 && (of["prompt"] == 0 ||
+				of["answer"] < c.answer) {
+				t.Errorf("%s, %d requests: drafts of %v", c.name, crowd, of)
+			}
+		}
 	}
 }
