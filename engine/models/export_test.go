@@ -40,3 +40,6 @@ func RoundInvFreq(m Model) {
 		}
 	}
 }
+
+// ShortlistOf returns Spec.Shortlist for a vocabulary.
+var ShortlistOf = shortlist
