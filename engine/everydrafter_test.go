@@ -92,13 +92,8 @@ var aheadWays = []aheadWay{
 	{name: "lookup", propose: (*proposer).lookup, least: 0.02, most: 0.98},
 	{name: "lookup in others", propose: (*proposer).inOthers, least: 0.3, most: 0.98},
 	{name: "the model's block", least: 0.01, most: 0.98,
-		needs: func(_ *testing.T, m aheadModel, _ *engine.Source, _ *engine.Options) bool {
-			return m.block
-		}},
-	{name: "the model's block, from a shortlist", least: 0.003, most: 0.98,
-		needs: func(_ *testing.T, m aheadModel, _ *engine.Source, _ *engine.Options) bool {
-			return m.block
-		},
+		needs: needsBlock},
+	{name: "the model's block, from a shortlist", least: 0.003, most: 0.98, needs: needsBlock,
 		opened: func(e *engine.Engine) { e.Shortlist(100, 20) }},
 	{name: "a block's folder", least: 0.01, most: 0.98,
 		needs: func(t *testing.T, m aheadModel, src *engine.Source, o *engine.Options) bool {
@@ -144,6 +139,13 @@ var aheadWays = []aheadWay{
 		opened: func(e *engine.Engine) { e.Shortlist(100, 20) }},
 	{name: "garbage", propose: (*proposer).garbage, most: 0.1},
 	{name: "the engine's choice", once: true, least: 0.02, most: 1},
+	{name: "the engine's choice, from a shortlist", once: true, least: 0.02, most: 1,
+		needs: needsBlock, opened: func(e *engine.Engine) { e.Shortlist(100, 20) }},
+}
+
+// needsBlock is aheadWay.needs of the model's own block.
+func needsBlock(_ *testing.T, m aheadModel, _ *engine.Source, _ *engine.Options) bool {
+	return m.block
 }
 
 // needsAssistant is aheadWay.needs of an assistant, which is random.
