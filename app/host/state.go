@@ -73,6 +73,8 @@ type EngineState struct {
 	StateFormat string `json:"stateFormat"`
 	// Drafter is what drafts for the model: "mtp", "draft", "dflash", or "" if nothing does.
 	Drafter string `json:"drafter"`
+	// Lookups says that tokens are looked up to decode ahead, whatever drafts besides.
+	Lookups bool `json:"lookups"`
 	// DraftModel is the name of the draft model or of the folder of the drafter, if one drafts.
 	DraftModel string `json:"draftModel"`
 	// DraftModelUnused is why the draft model of the settings does not draft; "" if it does.
@@ -194,7 +196,8 @@ type Model struct {
 	Task         modelfile.Task `json:"task"`
 	Parameters   int64          `json:"parameters"` // 0: unknown
 	Quantization string         `json:"quantization"`
-	Drafts       bool           `json:"drafts"` // a block that drafts is loaded with it (MTP)
+	Drafts       bool           `json:"drafts"`      // a block that drafts is loaded with it (MTP)
+	BlockUnused  string         `json:"blockUnused"` // why its block is not; "": it is, or has none
 	SizeBytes    int64          `json:"sizeBytes"`
 	NeedBytes    int64          `json:"needBytes"` // the sum of Need
 	Need         NeedParts      `json:"need"`

@@ -258,6 +258,7 @@ func (c *choices) finish(reason generate.FinishReason, stop string, usage genera
 	c.usage.ReasoningTokens += usage.ReasoningTokens
 	c.usage.DraftTokens += usage.DraftTokens
 	c.usage.AcceptedTokens += usage.AcceptedTokens
+	c.usage.Drafts.Add(usage.Drafts)
 	c.usage.DecodeTokensPerSecond = c.decode.DecodeTokensPerSecond()
 	c.usage.Gained = c.decode.Gained()
 	c.done++
