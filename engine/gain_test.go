@@ -161,16 +161,14 @@ func TestWhyNoDraftsOfARandomAnswer(t *testing.T) {
 		Sampling: sample.Params{Temperature: 1e6, Seed: new(uint64(1))}}
 	for range 8 {
 		_, _, done := collect(t, submit(t, e, r))
-		if done.Usage.DraftTokens > 0 {
-			continue
-		}
 		why := done.NoDrafts
-		if causes := []draft.Cause{draft.Costly, draft.Measuring}; !slices.Contains(causes,
-			why.Cause) || why.Cause == draft.Costly &&
-			(1+why.Right)/why.Time > draft.DefaultGain+1e-9 {
+		if done.Usage.DraftTokens > 0 || why.Cause == draft.Measuring {
+			continue // the first answers measure
+		}
+		if why.Cause != draft.Costly || (1+why.Right)/why.Time > draft.DefaultGain+1e-9 {
 			t.Errorf("%+v", why)
 		}
 		return
 	}
-	t.Error("random answers always had drafts")
+	t.Error("random answers always had drafts, or none was measured")
 }
