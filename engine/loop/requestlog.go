@@ -215,7 +215,8 @@ func (g *requestLog) forget(tokens []int32) {
 //	gained                    how many times as fast as without drafts the answer was decoded, by
 //	                          estimate; 0: there was only one token
 //	no_drafts, no_drafts_why  the cause why there were no drafts, and its sentence; "": there were
-//	block_hits, block_writes  blocks read from and written to the cache on disk
+//	block_hit, block_write    blocks read from and written to the cache on disk
+//	chain_break               1: tokens that were computed before were computed again; else 0
 //	first_difference          position at which the prompt diverges from the history; -1: no
 //	                          sequence in the history begins with the same token
 //	cause                     why the rest of the prompt was not cached
@@ -246,8 +247,9 @@ func (f *Finished) log() {
 		number("gained", f.Timing.Gained()),
 		slog.String("no_drafts", f.NoDrafts.Cause.String()),
 		slog.String("no_drafts_why", f.NoDrafts.Sentence()),
-		slog.Int("block_hits", f.BlockHits),
-		slog.Int("block_writes", f.BlockWrites),
+		slog.Int("block_hit", f.BlockHits),
+		slog.Int("block_write", f.BlockWrites),
+		slog.Int("chain_break", min(f.Report.RecomputedTokens, 1)),
 		slog.Int("first_difference", f.Report.Break),
 		slog.String("cause", string(f.Report.Cause)),
 		slog.String("id", f.ID))
