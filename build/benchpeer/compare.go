@@ -130,8 +130,8 @@ func median(samples []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// speeds returns the samples of rows by ID, without the first one of each row, unless it is the only
-// one: llama-bench computes something before it measures, too, so that the weights are mapped.
+// speeds returns the samples of rows by ID, without the first one of each row, unless it is the
+// only one: llama-bench computes something before it measures, too, so that the weights are mapped.
 func speeds(rows []bench.Row) samples {
 	byID := samples{}
 	for _, r := range rows {
