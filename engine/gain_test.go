@@ -15,9 +15,9 @@ import (
 	"headroom/engine/sample"
 )
 
-// TestGained: if all passes take a second, each right draft saves one, and wrong ones cost nothing.
+// TestSpeedup: if all passes take a second, each right draft saves one, and wrong ones cost nothing.
 // The sums of the engine are those of its requests, and the log has the same.
-func TestGained(t *testing.T) {
+func TestSpeedup(t *testing.T) {
 	var log bytes.Buffer
 	logTo(t, slog.NewTextHandler(&log, nil))
 	e := open(t, engine.Options{Speculate: engine.SpeculateLookup})
@@ -36,16 +36,16 @@ func TestGained(t *testing.T) {
 				want)
 		}
 		d := done.Timing.Decode
-		if got, want := done.Timing.Gained(), (d+want).Seconds()/d.Seconds(); got != want {
+		if got, want := done.Timing.Speedup(), (d+want).Seconds()/d.Seconds(); got != want {
 			t.Errorf("gained %v, expected %v", got, want)
 		}
 		saved, decode = saved+done.Timing.Saved, decode+d
 	}
 	s := e.Stats()
 	if s.SavedSeconds != saved.Seconds() || s.DecodeSeconds != decode.Seconds() ||
-		s.Gained() != (decode+saved).Seconds()/decode.Seconds() {
+		s.Speedup() != (decode+saved).Seconds()/decode.Seconds() {
 		t.Errorf("saved %v of %v s, gained %v, expected %v of %v", s.SavedSeconds, s.DecodeSeconds,
-			s.Gained(), saved, decode)
+			s.Speedup(), saved, decode)
 	}
 	e.Recent()
 	if !strings.Contains(log.String(), ` gained=1 no_drafts=asked_off no_drafts_why="The request `) ||

@@ -98,9 +98,9 @@ type EngineState struct {
 	GeneratedTokens int64 `json:"generatedTokens"`
 	DraftTokens     int64 `json:"draftTokens"`
 	AcceptedTokens  int64 `json:"acceptedTokens"`
-	// Gained is how many times as fast as without drafts these answers were decoded, by estimate,
+	// Speedup is how many times as fast as without drafts these answers were decoded, by estimate,
 	// and SavedSeconds the time that drafts saved; negative: they cost time.
-	Gained       float64 `json:"gained"`
+	Speedup      float64 `json:"gained"`
 	SavedSeconds float64 `json:"savedSeconds"`
 	// NoDrafts is why no request of the last ten minutes had drafts, as a sentence; "": one had.
 	NoDrafts string `json:"noDrafts"`

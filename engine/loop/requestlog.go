@@ -244,7 +244,7 @@ func (f *Finished) log() {
 		slog.Int("block_accepted", f.Usage.BlockAccepted),
 		slog.Int("prediction_drafts", f.Usage.PredictionTokens),
 		slog.Int("prediction_accepted", f.Usage.PredictionAccepted),
-		number("gained", f.Timing.Gained()),
+		number("gained", f.Timing.Speedup()),
 		slog.String("no_drafts", f.NoDrafts.Cause.String()),
 		slog.String("no_drafts_why", f.NoDrafts.Sentence()),
 		slog.Int("block_hit", f.BlockHits),

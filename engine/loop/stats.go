@@ -41,9 +41,9 @@ type Stats struct {
 	GrowthBytes int64
 }
 
-// Gained returns how many times as fast as without drafts all answers were decoded; see
-// Timing.Gained.
-func (s *Stats) Gained() float64 { return draft.Gained(s.DecodeSeconds, s.SavedSeconds) }
+// Speedup returns how many times as fast as without drafts all answers were decoded; see
+// Timing.Speedup.
+func (s *Stats) Speedup() float64 { return draft.Speedup(s.DecodeSeconds, s.SavedSeconds) }
 
 // RequestStats is the part of Stats about one request in flight.
 type RequestStats struct {
