@@ -15,8 +15,8 @@ import (
 	"headroom/engine/sample"
 )
 
-// TestSpeedup: if all passes take a second, each right draft saves one, and wrong ones cost nothing.
-// The sums of the engine are those of its requests, and the log has the same.
+// TestSpeedup: if all passes take a second, each right draft saves one, and wrong ones cost
+// nothing. The sums of the engine are those of its requests, and the log has the same.
 func TestSpeedup(t *testing.T) {
 	var log bytes.Buffer
 	logTo(t, slog.NewTextHandler(&log, nil))

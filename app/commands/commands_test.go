@@ -515,7 +515,7 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if endpoint == "" || printed["decoding ahead"] != "by the model's own block" ||
+	if endpoint == "" || printed["decoding ahead"] != "by the model's own block and by lookup" ||
 		!strings.Contains(printed["token"], filepath.Join(dir, "token")) ||
 		!strings.Contains(printed["try"], `-H "Authorization: Bearer $HEADROOM_API_KEY"`) {
 		t.Fatalf("output %q; %s", printed, errOut.String())

@@ -35,8 +35,8 @@ type Timings struct {
 	FirstTokenSeconds float64 `json:"first_token_seconds"`
 	// DecodeTokensPerSecond is 0 if there was only one token.
 	DecodeTokensPerSecond float64 `json:"decode_tokens_per_second"`
-	// Speedup is how many times as fast as without drafts the answer was decoded, by estimate. It is
-	// left out if there were no drafts.
+	// Speedup is how many times as fast as without drafts the answer was decoded, by estimate. It
+	// is left out if there were no drafts.
 	Speedup float64 `json:"gained,omitzero"`
 	// Drafts are the tokens that were proposed, by the way in which they were drafted; without
 	// ways that proposed none.
