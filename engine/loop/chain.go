@@ -25,6 +25,7 @@ const _ = uint(cache.RecentTokens - draft.MaxTokens - 1)
 // chains is the state of the loop that concerns the drafter. The slices are reused.
 type chains struct {
 	enabled  bool
+	heads                  // which head its steps compute
 	model    *draftModel   // nil: another drafter
 	block    *models.Block // nil: it is no drafter of blocks
 	most     int           // maximum number of drafts in a pass
@@ -62,6 +63,9 @@ func (c *chains) init(o *Config) {
 		c.most = min(c.most, c.block.Drafts, cmp.Or(o.AttachedDrafts, draft.MaxTokens))
 	default:
 		c.most = min(c.most, cmp.Or(o.AttachedDrafts, draft.MaxTokens))
+	}
+	if c.model == nil {
+		c.short = o.Runner.Shortlist()
 	}
 	c.enabled = o.Runner.Drafts() || c.block != nil || c.model != nil
 }
@@ -253,9 +257,12 @@ func (l *Loop) stepBlock(step int) (row func(i int) []float32, err error) {
 	if step == 0 {
 		from = nil
 	}
-	logits, err := l.runner.Draft(c.tokens, c.spans, from)
-	vocab := l.runner.VocabSize()
-	return func(i int) []float32 { return logits[i*vocab:][:vocab] }, err
+	list, width := c.shortlist(c.active), l.runner.VocabSize()
+	if list != nil {
+		width = list.Size()
+	}
+	logits, err := l.runner.DraftListed(c.tokens, c.spans, from, list)
+	return func(i int) []float32 { return logits[i*width:][:width] }, err
 }
 
 // stepChains drafts one token of each active sequence, and keeps those active that go on.
@@ -270,6 +277,7 @@ func (l *Loop) stepChains(step int, do func(step int) (func(i int) []float32, er
 	going := c.active[:0]
 	for i, a := range c.active {
 		token, probability := sample.Likeliest(row(i))
+		token = c.tokenOf(token)
 		a.row = int32(i)
 		if l.takeDraft(&a, token, probability, rows) {
 			going = append(going, a)
@@ -284,8 +292,10 @@ func (l *Loop) stepChains(step int, do func(step int) (func(i int) []float32, er
 		c.usual += c.model.observe(&c.times, len(c.tokens), took)
 		return nil
 	}
-	c.times.Observe(rows, took.Seconds())
-	c.usual += c.times.Seconds(rows)
+	times := c.stepTimes()
+	times.Observe(rows, took.Seconds())
+	c.usual += times.Seconds(rows)
+	c.observeHead()
 	return nil
 }
 

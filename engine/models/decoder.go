@@ -433,7 +433,11 @@ func selectRows(c *ops.Context, o *batch.Outputs, h, x, inputs kernels.Tensor) (
 }
 
 func (m *decoder) Logits(c *ops.Context, x kernels.Tensor, rows []int32) kernels.Tensor {
-	logits := c.Logits(x, rows, m.lmHead)
+	return m.capped(c, c.Logits(x, rows, m.lmHead))
+}
+
+// capped limits logits if the model does so, and returns them.
+func (m *decoder) capped(c *ops.Context, logits kernels.Tensor) kernels.Tensor {
 	if m.logitCap > 0 {
 		c.SoftCap(logits, m.logitCap)
 	}

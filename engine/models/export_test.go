@@ -43,3 +43,6 @@ func RoundInvFreq(m Model) {
 		}
 	}
 }
+
+// ShortlistOf returns Spec.Shortlist for a vocabulary.
+var ShortlistOf = shortlist

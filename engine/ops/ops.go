@@ -147,6 +147,7 @@ type operators struct {
 	adjust     sampling.Adjust
 	choose     sampling.Choose
 	linear     linear
+	shortlist  shortlist
 	experts    experts
 	gateUp     matmul.GateUp
 }

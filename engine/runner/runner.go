@@ -137,7 +137,7 @@ func ScratchBytes(m models.Model, o Options) (total, largest int) {
 		n := min(o.LogitsRows, o.BatchRows)
 		r.hidden = kernels.NewTensor(d, kernels.F32, n, r.beforeDrafts().Cols)
 		r.tokens, r.rows = r.batch.Tokens, firstRows(n)
-		r.draft(make([]int32, n), []kernels.Span{{Rows: n, Pages: table}}, nil)
+		r.draft(make([]int32, n), []kernels.Span{{Rows: n, Pages: table}}, nil, nil)
 	}
 	if r.spec.Block != nil {
 		n := min(o.LogitsRows, o.BatchRows)
@@ -191,12 +191,19 @@ func (r *Runner) logits(x kernels.Tensor, rows []int32) ([]float32, error) {
 // for each of them the row of the last Draft that drafted it. A span has the position of its token,
 // or, if InPlace is true, that of the last token that the model has computed.
 func (r *Runner) Draft(tokens []int32, spans []kernels.Span, from []int32) ([]float32, error) {
+	return r.DraftListed(tokens, spans, from, nil)
+}
+
+// DraftListed is Draft, but returns the logits [len(tokens), list.Size()] of the tokens of a
+// shortlist alone: of Shortlist, with any tokens Between. nil: those of all tokens.
+func (r *Runner) DraftListed(tokens []int32, spans []kernels.Span, from []int32,
+	list *batch.Shortlist) ([]float32, error) {
 	if n := min(r.hidden.Rows, r.tokens.Rows); len(tokens) > n {
 		return nil, fmt.Errorf("runner: got %d tokens to draft after, the limit is %d", len(tokens),
 			n)
 	}
 	defer r.ops.Release(r.ops.Mark())
-	out := r.draft(tokens, spans, from)
+	out := r.draft(tokens, spans, from, list)
 	if err := r.Sync(); err != nil {
 		return nil, err
 	}
@@ -204,7 +211,8 @@ func (r *Runner) Draft(tokens []int32, spans []kernels.Span, from []int32) ([]fl
 	return out.Float32s(), nil
 }
 
-func (r *Runner) draft(tokens []int32, spans []kernels.Span, from []int32) kernels.Tensor {
+func (r *Runner) draft(tokens []int32, spans []kernels.Span, from []int32,
+	list *batch.Shortlist) kernels.Tensor {
 	n := len(tokens)
 	in := r.tokens.RowRange(0, n)
 	r.ops.Feed(in, tokens, kernels.Tensor{})
@@ -224,7 +232,7 @@ func (r *Runner) draft(tokens []int32, spans []kernels.Span, from []int32) kerne
 	drafter := r.model.(models.Drafter)
 	x, next := drafter.Draft(r.ops, &r.batch, before, r.layers)
 	r.ops.MoveRows(r.hidden, next, r.rows[:n], r.rows[:n])
-	return drafter.DraftLogits(r.ops, x, r.rows[:n])
+	return drafter.DraftLogits(r.ops, x, r.rows[:n], list)
 }
 
 // DraftBlocks runs the drafter over blocks, one for each span: a token and then masks. It returns
@@ -276,6 +284,15 @@ func (r *Runner) beforeDrafts() kernels.Tensor {
 
 // Drafts reports whether the model has a drafter that drafts one token at a time.
 func (r *Runner) Drafts() bool { return r.spec.Drafts }
+
+// Shortlist returns the tokens from which drafts may be chosen; nil: only the whole vocabulary. It
+// is nil on an asynchronous device, whose operators have few parts.
+func (r *Runner) Shortlist() *batch.Shortlist {
+	if r.Async() {
+		return nil
+	}
+	return r.spec.Shortlist
+}
 
 // InPlace reports whether all drafts of a pass have the same position: that before their first
 // token.
