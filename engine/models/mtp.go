@@ -37,7 +37,8 @@ type Drafter interface {
 		memory []cache.Layer) (out, next kernels.Tensor)
 	// DraftLogits returns the logits [len(rows), V] of some rows of out, which Draft has returned.
 	DraftLogits(c *ops.Context, out kernels.Tensor, rows []int32) kernels.Tensor
-	// FinishDraftLogits completes the last DraftLogits on the host, after the device has run it.
+	// FinishDraftLogits completes the last DraftLogits on the host, after the device has run it. It
+	// is called if Spec().HostDrafts is set.
 	FinishDraftLogits(logits kernels.Tensor)
 }
 

@@ -146,6 +146,7 @@ type operators struct {
 	feed       sampling.Feed
 	adjust     sampling.Adjust
 	choose     sampling.Choose
+	likeliest  sampling.Likeliest
 	linear     linear
 	experts    experts
 	gateUp     matmul.GateUp
@@ -199,6 +200,12 @@ func (c *Context) Choose(out, logits kernels.Tensor, rows []sampling.Settings,
 		run(c, &c.ops.adjust, sampling.Adjust{Logits: logits, Rows: adjustments, Chosen: chosen})
 	}
 	run(c, &c.ops.choose, sampling.Choose{Logits: logits, Rows: rows, Out: out})
+}
+
+// Likeliest writes the most likely token of each row of logits [M, V] and the mass of the row to out
+// (I32 [M, sampling.LikeliestCols]); see sampling.Likeliest.
+func (c *Context) Likeliest(out, logits kernels.Tensor) {
+	run(c, &c.ops.likeliest, sampling.Likeliest{Logits: logits, Out: out})
 }
 
 // Rows returns a copy of the rows of x at indices.
