@@ -116,6 +116,11 @@ func sameWithDrafts(t *testing.T, src engine.Source, o engine.Options, prompts [
 			s = sample.Params{Temperature: 0.8, Seed: new(uint64(i)), TopK: 20,
 				RepetitionPenalty: 1.05}
 		}
+		if i%4 == 3 { // samplers that only the host has
+			s.XTC = sample.XTC{Probability: 0.5, Threshold: 0.02}
+			s.DRY = sample.DRY{Multiplier: 0.8}
+			s.FrequencyPenalty, s.FrequencyContextTokens = 0.1, 40
+		}
 		s.Logprobs = 1
 		ask(engine.Request{Prompt: p, MaxTokens: 24 + i%7, Sampling: s, IgnoreEOS: true})
 	}

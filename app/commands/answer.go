@@ -119,7 +119,8 @@ func (t *talker) holdLogs() (release func()) {
 // request returns the conversation as a request. Without a chat template, the model gets the last
 // message as plain text to continue.
 func (t *talker) request(messages []chat.Message) *generate.Request {
-	q := &generate.Request{Params: t.flags.params()}
+	params, _ := t.flags.params() // checked before
+	q := &generate.Request{Params: params}
 	if t.flags.ChatTemplateArgs != "" {
 		q.TemplateKwargs = json.RawMessage(t.flags.ChatTemplateArgs)
 	}

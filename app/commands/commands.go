@@ -24,6 +24,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -36,7 +37,7 @@ import (
 
 // CLI is the command line. Each command's fields are its flags.
 type CLI struct {
-	LogLevel string           `help:"Lowest level to log: debug, info, warn or error. Default: info for serve, warn for the other commands." enum:",debug,info,warn,error" default:"" placeholder:"LEVEL"`
+	LogLevel logLevel         `help:"Lowest level to log: debug, info, warn or error. Default: info for serve, warn for the other commands." enum:",debug,info,warn,error" default:"" placeholder:"LEVEL"`
 	LogJSON  bool             `help:"Log as JSON, one object per line."`
 	Version  kong.VersionFlag `help:"Print the version."`
 
@@ -52,6 +53,17 @@ type CLI struct {
 
 	Selftest Selftest `cmd:"" help:"Test this machine's GPU and write a report for bug reports."`
 	Worker   Worker   `cmd:"" hidden:"" help:"Run one model for the server that started this; see app/worker."`
+}
+
+// logLevel is a level's name. In capitals it is the same, and "warning" is "warn", as in Python.
+type logLevel string
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (l *logLevel) UnmarshalText(text []byte) error {
+	if *l = logLevel(strings.ToLower(string(text))); *l == "warning" {
+		*l = "warn"
+	}
+	return nil
 }
 
 // terminal has the streams that a command reads and writes.
