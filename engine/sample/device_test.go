@@ -66,7 +66,7 @@ func TestRows(t *testing.T) {
 // TestRowsAfter compares the rows after tokens that s has not observed with those after they are.
 func TestRowsAfter(t *testing.T) {
 	s := New(Params{Temperature: 0.7, TopK: 3, Seed: seed(5), LogitBias: map[int32]float32{2: 1},
-		Logprobs: -1}, 10)
+		Logprobs: -1}, 10, nil)
 	s.Observe(4)
 	var ahead, after Rows
 	for tokens := range 3 {
@@ -84,7 +84,7 @@ func TestRowsAfter(t *testing.T) {
 			t.Errorf("row %d: adjustment %+v, expected a bias of token 2", i, h)
 		}
 	}
-	if s.Remembers() || !New(Params{RepetitionPenalty: 1.1}, 10).Remembers() {
+	if s.Remembers() || !New(Params{RepetitionPenalty: 1.1}, 10, nil).Remembers() {
 		t.Error("only penalties depend on earlier tokens")
 	}
 }
