@@ -202,8 +202,14 @@ func (c *Context) Choose(out, logits kernels.Tensor, rows []sampling.Settings,
 	run(c, &c.ops.choose, sampling.Choose{Logits: logits, Rows: rows, Out: out})
 }
 
-// Likeliest writes the most likely token of each row of logits [M, V] and the mass of the row to out
-// (I32 [M, sampling.LikeliestCols]); see sampling.Likeliest.
+// LikeliestCols is the number of columns of the result of Likeliest.
+const LikeliestCols = sampling.LikeliestCols
+
+// MostLikely returns the token of a row of the result of Likeliest and its probability.
+func MostLikely(row []int32) (token int32, probability float64) { return sampling.MostLikely(row) }
+
+// Likeliest writes the most likely token of each row of logits [M, V] and its probability to out
+// (I32 [M, LikeliestCols]). The host reads them by MostLikely.
 func (c *Context) Likeliest(out, logits kernels.Tensor) {
 	run(c, &c.ops.likeliest, sampling.Likeliest{Logits: logits, Out: out})
 }
@@ -567,7 +573,8 @@ func (c *Context) ConvSSMTo(out, x, weight, bias, convState, dt, aLog, dtBias, d
 	run(c, &c.ops.conv, recurrent.Conv{X: x, Weight: weight, Bias: bias, State: convState,
 		Spans: spans, Rounds: rounds, Out: in})
 	run(c, &c.ops.ssm, recurrent.SSM{X: in, Dt: dt, ALog: aLog, DtBias: dtBias, D: d, State: state,
-		Spans: spans, Rounds: rounds, Out: out, Heads: s.Heads, Groups: s.Groups, Dim: s.Dim, N: s.N,
+		Spans: spans, Rounds: rounds, Out: out, Heads: s.Heads, Groups: s.Groups, Dim: s.Dim,
+		N: s.N,
 		DtMin: s.DtMin, DtMax: s.DtMax})
 	c.Release(mark)
 }

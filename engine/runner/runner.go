@@ -13,7 +13,6 @@ import (
 	"headroom/engine/ops"
 	"headroom/engine/sample"
 	"headroom/kernels"
-	"headroom/kernels/sampling"
 )
 
 // Options configure a runner. MaxKVTokens, State, StartPages and LongestBuffer are optional.
@@ -68,7 +67,7 @@ type Runner struct {
 	chosen [2]kernels.Tensor   // I32 [LogitsRows, 1]; passes alternate between the two
 	last   int                 // index in chosen that the last Start used
 
-	drafted kernels.Tensor // I32 [LogitsRows, sampling.LikeliestCols]; see Drafted
+	drafted kernels.Tensor // I32 [LogitsRows, ops.LikeliestCols]; see Drafted
 }
 
 // New allocates the memory that the model needs to run on d.
@@ -88,7 +87,7 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 		ops:        ops.NewContext(d, scratch, o.LongestBuffer),
 		tokens:     kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
 		rows:       firstRows(o.BatchRows),
-		drafted:    kernels.NewTensor(d, kernels.I32, o.LogitsRows, sampling.LikeliestCols),
+		drafted:    kernels.NewTensor(d, kernels.I32, o.LogitsRows, ops.LikeliestCols),
 	}
 	// Vectors come from prompts alone. Their products need no kernel that is fast for one row.
 	r.ops.Split = spec.Vectors != nil
@@ -225,7 +224,7 @@ func (r *Runner) findDrafts(logits kernels.Tensor) ([]float32, error) {
 // StepDrafts has computed, and its probability. A row that has no valid logits has token 0 with
 // probability 0.
 func (r *Runner) Drafted(row int) (token int32, probability float64) {
-	return sampling.MostLikely(r.drafted.RowRange(row, row+1).Int32s())
+	return ops.MostLikely(r.drafted.RowRange(row, row+1).Int32s())
 }
 
 // StepDrafts is Step for a model that drafts for a larger one, whose tokens after the given rows

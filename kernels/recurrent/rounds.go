@@ -1,9 +1,9 @@
 package recurrent
 
 // Keeping states inside a span: for a later prompt that begins alike, or to go back to when a draft
-// turns out to be wrong. Rounds are the same rows again, with the spans split where a state is kept.
-// The CPU computes one round after another and copies states between them. A GPU computes whole
-// spans and writes each kept state as it comes by, which saves dispatches.
+// turns out to be wrong. Rounds are the same rows again, with the spans split where a state is
+// kept. The CPU computes one round after another and copies states between them. A GPU computes
+// whole spans and writes each kept state as it comes by, which saves dispatches.
 
 import (
 	"errors"
@@ -30,11 +30,12 @@ func checkRounds(spans []kernels.Span, rounds []kernels.Round, rows, slots int) 
 			switch {
 			case lastRow(r.Spans, k.From) < 0:
 				err = errors.Join(err, fmt.Errorf(
-					"round %d: got a state to keep of slot %d, expected one of its spans", i, k.From))
+					"round %d: got a state to keep of slot %d, expected one of its spans", i,
+					k.From))
 			case k.To < 0 || int(k.To) >= slots || lastRow(spans, k.To) >= 0:
 				err = errors.Join(err, fmt.Errorf(
-					"round %d: got slot %d for a state, expected one of [0, %d) that no span has", i,
-					k.To, slots))
+					"round %d: got slot %d for a state, expected one of [0, %d) that no span has",
+					i, k.To, slots))
 			case slices.ContainsFunc(r.Keeps[:n],
 				func(other kernels.Keep) bool { return other.From == k.From }):
 				err = errors.Join(err, fmt.Errorf(
