@@ -194,7 +194,8 @@ func TestJSONAnswer(t *testing.T) {
 var verboseLines = regexp.MustCompile(`^Prompt: \d+ tokens, \d+\.\d{3} tokens-per-sec
 Generation: 3 tokens, \d+\.\d{3} tokens-per-sec
 Peak memory: 0\.\d{3} GB
-$`)
+(Drafts: .*
+)?$`)
 
 func TestVerbose(t *testing.T) {
 	isolate(t)

@@ -44,6 +44,7 @@ type CLI struct {
 	Serve  Serve  `cmd:"" help:"Serve the OpenAI-compatible endpoint and the web UI."`
 	Run    Run    `cmd:"" help:"Answer one prompt in the terminal."`
 	Chat   Chat   `cmd:"" help:"Have a conversation in the terminal."`
+	Batch  Batch  `cmd:"" help:"Answer a file of requests."`
 	Models Models `cmd:"" help:"List, import and download models."`
 	Cache  Cache  `cmd:"" help:"Show and clear the prefix cache on disk."`
 	Keys   Keys   `cmd:"" help:"List, make and remove API keys of the endpoint."`

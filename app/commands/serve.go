@@ -203,9 +203,7 @@ func (c *Serve) greet(out io.Writer, served *service.Service) {
 	}
 	fmt.Fprintf(out, "Headroom %s: %s is ready (%s, %d tokens of context)\n", version.Version,
 		s.Engine.Model, s.Engine.Device, s.Engine.ContextTokens)
-	if line := drafterOf(s.Engine); line != "" {
-		fmt.Fprintln(out, "decoding ahead: "+line)
-	}
+	fmt.Fprintln(out, "decoding ahead: "+waysOf(s.Engine))
 	fmt.Fprintf(out, "endpoint: http://%s/v1\n", address)
 	if c.Host == "0.0.0.0" || c.Host == "::" {
 		fmt.Fprintln(out, "other computers: the same port at an address of this one")

@@ -43,8 +43,8 @@ import (
 	"headroom/engine/server"
 )
 
-// dialects are the HTTP APIs of the endpoint. A new dialect needs a package and a row here.
-var dialects = []server.Dialect{
+// Dialects are the HTTP APIs of the endpoint. A new dialect needs a package and a row here.
+var Dialects = []server.Dialect{
 	openai.Dialect{},
 	anthropic.Dialect{},
 	ollama.Dialect{},
@@ -190,7 +190,7 @@ func (o *Options) guard(token string) *guard.Guard {
 
 // endpoint returns the handler of the dialects.
 func (s *Service) endpoint(o Options, access *guard.Guard, p *puller) *server.Server {
-	return server.New(server.Options{Models: s.Host, Guard: access, Dialects: dialects,
+	return server.New(server.Options{Models: s.Host, Guard: access, Dialects: Dialects,
 		Version: version.Version, Pull: p.pull, Delete: s.newRemover().remove,
 		Defaults: func(modelID string) generate.Defaults {
 			return o.Defaults.Or(control.RequestDefaults(o.Settings.Get().ForModel(modelID)))

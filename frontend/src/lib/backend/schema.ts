@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 5f04249c8a4c5ee929a3f900af0b9f57a0c952c1ff41d850ea121cbe6e903059
+// SHA-256 of openapi.json: 7cc3e00f09baaa63a92da7f0a76376e2a6aa9b113afb38998b3ddecddf430648
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -376,6 +376,7 @@ export interface HostEngineState {
   gained: number;
   generatedTokens: number;
   lastUsedAt: number;
+  lookups: boolean;
   memoryBytes: number;
   model: string;
   noDrafts: string;
@@ -435,6 +436,7 @@ export interface HostFinishedList {
 
 export interface HostModel {
   architecture: string;
+  blockUnused: string;
   bundled: boolean;
   contextTokens: number;
   download: HostDownload | null;
