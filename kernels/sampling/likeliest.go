@@ -120,7 +120,7 @@ func likeliestCases() []kernels.Case {
 	}{{1, 1, 1, 0}, {7, 33, 2, 0}, {5, 4097, 3, 0}, {3, 9000, 0.1, 0},
 		{1, 248320, 3, 4 * 248320}} {
 		cases = append(cases, kernels.Case{
-			Name: fmt.Sprintf("likeliest_m%d_v%d_scale_%g", c.rows, c.vocab, c.scale),
+			Name:  fmt.Sprintf("likeliest_m%d_v%d_scale_%g", c.rows, c.vocab, c.scale),
 			Bytes: c.bytes,
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 				o := &Likeliest{
