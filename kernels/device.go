@@ -120,6 +120,15 @@ func (s Span) Split(rows int) (first, rest Span) {
 	return first, rest
 }
 
+// Round holds spans of different sequences, and the states to keep after these spans.
+type Round struct {
+	Spans []Span
+	Keeps []Keep
+}
+
+// Keep says that a recurrent state is copied from slot From to slot To.
+type Keep struct{ From, To int32 }
+
 // CheckSpans returns an error unless the spans are in ascending order, do not overlap, are within a
 // batch with the given number of rows, and each has at most Rows prefill rows.
 func CheckSpans(spans []Span, rows int) error {
