@@ -267,6 +267,8 @@ export const jobRows = {
   import: (title: Text) => `Importing ${title}`,
   download: (title: Text) => `Downloading ${title}`,
   moveCache: (dir: Text) => `Moving the cache to ${dir}`,
+  finished: (jobs: Text) => `${jobs} finished`,
+  dismissAll: 'Dismiss all',
   withPhase: (progress: Text, phase: Text) => `${progress} (${phase})`,
   stop: 'Stop',
   resume: 'Resume',
