@@ -44,7 +44,7 @@ describe('the memory bar', () => {
 
 test('the bar of a model says its need, or its downloaded share', () => {
   const model = fakeModel({ id: 'm', needBytes: 7 * GiB });
-  expect(needSentence(model, 15 * GiB)).toBe('It needs ~7.0 GB of 15.0 GB available.');
+  expect(needSentence(model, 15 * GiB)).toBe('It needs ~7.0 GB, of 15.0 GB available.');
   const download = { doneBytes: 36e8, totalBytes: 1e10, missing: [], parts: [] };
   expect(needSentence({ ...model, state: 'downloading', download }, 0)).toBe(
     '36 percent of it is downloaded.',

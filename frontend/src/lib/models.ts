@@ -115,10 +115,28 @@ export function verdict(model: Model, now: number): { text: string; tone: Tone }
   return { text: verdicts.fits[model.fits], tone: fitTones[model.fits] };
 }
 
-/** "Needs ~7.2 GB, 15.5 GB available". Empty for a model that cannot be loaded. */
-export function needText(model: Model, roomBytes: number): string {
+/**
+ * The context for which a model's need is given if that is shorter than a reader expects: than the
+ * chosen one or, without a choice, than the longest that the model supports. Otherwise 0.
+ */
+export function shortContext(model: Model, chosenTokens: number): number {
+  if (model.state !== 'ready' || model.error) return 0;
+  const { contextTokens } = model.need;
+  return contextTokens < (chosenTokens || model.contextTokens) ? contextTokens : 0;
+}
+
+/**
+ * "Needs ~7.2 GB for 22,528 tokens, 15.5 GB available", with the context if it is short. Empty for
+ * a model that cannot be loaded.
+ */
+export function needText(model: Model, roomBytes: number, chosenTokens = 0): string {
   if (model.state !== 'ready' || model.error) return '';
-  return verdicts.needs(memoryBytes(model.needBytes), memoryBytes(roomBytes));
+  const need = memoryBytes(model.needBytes);
+  const context = shortContext(model, chosenTokens);
+  return verdicts.needs(
+    context > 0 ? verdicts.needAt(need, count(context)) : need,
+    memoryBytes(roomBytes),
+  );
 }
 
 /** What the need of a model covers: "weights 4.3 GB, one conversation of 40,960 tokens 2.5 GB". */
@@ -158,9 +176,9 @@ export function publisher(model: Model): string {
 /** The contexts to choose from; 0: the context that each model would be loaded with. */
 export const contexts = [0, 8192, 32768, 65536, 131072, 262144];
 
-/** The short form of a context: 32768 → "32K". */
+/** The short form of a context, rounded down: 32768 → "32K". */
 export function contextText(tokens: number): string {
-  return tokens % 1024 === 0 && tokens >= 1024 ? `${tokens / 1024}K` : String(tokens);
+  return tokens >= 1024 ? `${Math.floor(tokens / 1024)}K` : String(tokens);
 }
 
 /** The formats of keys and values that a person can choose, as the settings name them. */
