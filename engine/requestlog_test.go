@@ -48,6 +48,7 @@ func TestRecentAndPERF(t *testing.T) {
 	tokens := func(text string) int { return len(encode(e, text)) }
 	// The part of the first answer whose tokens were computed: all but the last token.
 	kept := "76 - 27 = 49."
+	recomputed := 0
 	for _, turn := range []struct {
 		prompt string
 		cause  cachemiss.Cause
@@ -57,7 +58,7 @@ func TestRecentAndPERF(t *testing.T) {
 		{head("2026-11-19") + first + think, cachemiss.NewConversation, -1, ""},
 		{head("2026-11-19") + first + think + second + think, cachemiss.Continued,
 			tokens(head("2026-11-19") + first + think + kept), ""},
-		{head("2026-11-19") + first + second + think, cachemiss.ThinkingStripped,
+		{head("2026-11-19") + first + second + think, cachemiss.Retokenized,
 			tokens(head("2026-11-19") + first), "<think>"},
 		{head("2026-11-20") + first + second + think, cachemiss.DateChanged,
 			tokens("<|im_start|>system\nToday is 2026-11-"), "2026-11-19."},
@@ -79,12 +80,19 @@ func TestRecentAndPERF(t *testing.T) {
 			t.Errorf("report %+v, expected %s at %d and Was with prefix %q", r, turn.cause, turn.at,
 				turn.was)
 		}
+		recomputed += f.Report.RecomputedTokens
+		if got := e.Stats().RecomputedTokens; got != int64(recomputed) {
+			t.Errorf("%d tokens computed again, expected the %d of all reports", got, recomputed)
+		}
 		m := perfLine.FindStringSubmatch(log.String())
 		want := []string{"", strconv.Itoa(done.Usage.PromptTokens),
 			strconv.Itoa(f.Report.ReadTokens), strconv.Itoa(turn.at), string(turn.cause), f.ID}
 		if m == nil || strings.Join(m[1:], " ") != strings.Join(want[1:], " ") {
 			t.Errorf("logged %q, expected a line with %v", log.String(), want[1:])
 		}
+	}
+	if recomputed == 0 {
+		t.Error("nothing was computed again")
 	}
 	for range 70 {
 		collect(t, submit(t, e, engine.Request{Prompt: []int32{1}, MaxTokens: 1}))

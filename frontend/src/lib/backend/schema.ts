@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 5f04249c8a4c5ee929a3f900af0b9f57a0c952c1ff41d850ea121cbe6e903059
+// SHA-256 of openapi.json: 8c27d0763cbacdccf074f1b3bc355d09fd64875c20fb3369ae2865076125aa7a
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -545,6 +545,7 @@ export interface HostReuse {
   computedTokens: number;
   diskTokens: number;
   memoryTokens: number;
+  recomputedTokens: number;
 }
 
 export interface HostSample {
