@@ -88,8 +88,10 @@ export function keepFocus(): () => void {
   const observer = new MutationObserver(() => {
     if (!place || !isLost() || closed(place)) return;
     // A control that is disabled for a moment gets the focus back afterwards.
-    const { isConnected } = place.element;
-    if (!isConnected || !place.element.matches(':disabled')) restoreFocus(place);
+    if (place.element.isConnected && place.element.matches(':disabled')) return;
+    const gone = place;
+    place = null; // nothing is searched twice; what gets the focus is the next place
+    restoreFocus(gone);
   });
   observer.observe(document.body, {
     subtree: true,
