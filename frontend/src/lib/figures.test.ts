@@ -66,18 +66,18 @@ test('the bar of a finished request says where its prompt came from', () => {
 });
 
 test('the treemap says its size and its largest conversation', () => {
-  expect(treemapSentence([{ title: 'Memory only', bytes: 0 }], 'Untitled')).toBe(
+  expect(treemapSentence([{ title: 'Memory only', bytes: 0 }], 'Untitled', 0)).toBe(
     'The cache holds no conversations on disk.',
   );
-  expect(treemapSentence([{ title: '', bytes: 3e9 }], 'Untitled')).toBe(
+  expect(treemapSentence([{ title: '', bytes: 3e9 }], 'Untitled', 3e9)).toBe(
     'The cache holds 1 conversation in 3.0 GB. The largest is “Untitled” with 3.0 GB.',
   );
   const two = [
     { title: 'Small', bytes: 1e9 },
     { title: 'Large', bytes: 2e9 },
   ];
-  expect(treemapSentence(two, 'Untitled')).toBe(
-    'The cache holds 2 conversations in 3.0 GB. The largest is “Large” with 2.0 GB.',
+  expect(treemapSentence(two, 'Untitled', 3.5e9)).toBe(
+    'The cache holds 2 conversations in 3.5 GB. The largest is “Large” with 2.0 GB.',
   );
 });
 

@@ -71,17 +71,18 @@ export function promptSentence(request: FinishedRequest): string {
   return promptFigure.prompt(tokens(request.promptTokens), parts.join(', '));
 }
 
-/** The treemap of the cache. */
+/** The treemap of the cache, whose size includes what conversations share. */
 export function treemapSentence(
   conversations: readonly Pick<Conversation, 'title' | 'bytes'>[],
   untitled: string,
+  totalBytes: number,
 ): string {
   const stored = conversations.filter(({ bytes }) => bytes > 0);
   if (stored.length === 0) return treemapFigure.empty;
   const largest = stored.reduce((most, one) => (one.bytes > most.bytes ? one : most));
   return treemapFigure.treemap(
     count(stored.length),
-    diskBytes(stored.reduce((sum, { bytes }) => sum + bytes, 0)),
+    diskBytes(totalBytes),
     largest.title || untitled,
     diskBytes(largest.bytes),
   );
