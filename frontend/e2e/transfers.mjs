@@ -238,6 +238,8 @@ export const transferSteps = [
         await page.getByLabel('Model folder').fill(folder);
         await page.keyboard.press('Enter');
         await page.getByRole('button', { name: /^Copy 3 models, / }).click();
+        const panel = page.getByTestId('model-details');
+        if (await panel.count()) await panel.getByRole('button', { name: 'Close' }).click();
         const line = page.getByTestId('finished-jobs');
         await line.getByText('3 finished').waitFor();
         const covered = [];
