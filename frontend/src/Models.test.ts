@@ -8,7 +8,7 @@ import { FakeBackend, fakeModel, fakeState } from './lib/backend/fake';
 import { EngineStore } from './lib/stores/engine.svelte';
 import Models from './views/Models.svelte';
 import { needSentence } from './lib/figures';
-import { needText, ordered } from './lib/models';
+import { choices, needText, ordered } from './lib/models';
 import { inOrder } from './inorder';
 
 let backend: FakeBackend;
@@ -136,6 +136,17 @@ test('a need for less than the usual context says for how much it is', () => {
   expect(needSentence(small, 2 ** 34)).toBe(
     'It needs ~7.0 GB for 22,592 tokens, of 16.0 GB available.',
   );
+});
+
+test('a list to choose from has at most 200 models, the running and the chosen one among them', () => {
+  const many = Array.from({ length: 1000 }, (_, i) =>
+    fakeModel({ id: `m${i}`, name: `m${i}`, loaded: i === 999 }),
+  );
+  const shown = choices(many, 'm998').map(({ id }) => id);
+  expect(shown).toHaveLength(201);
+  expect(shown.slice(-2)).toEqual(['m998', 'm999']);
+  expect(shown.slice(0, 2)).toEqual(['m0', 'm1']);
+  expect(choices(many.slice(0, 200))).toHaveLength(200);
 });
 
 test('of the models that fit, the one used last comes first', () => {
