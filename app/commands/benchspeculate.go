@@ -15,6 +15,7 @@ import (
 
 	"headroom/app/bench"
 	"headroom/engine"
+	"headroom/engine/problem"
 )
 
 // BenchSpeculate is `headroom bench speculate`.
@@ -93,7 +94,7 @@ func (c *BenchSpeculate) checkShapes() error {
 	if c.DraftModel == "" {
 		return nil
 	}
-	drafts, err := shapeOf(c.DraftModel)
+	drafts, err := c.draftShape()
 	for i := 0; i < len(c.Shapes) && err == nil; i++ {
 		var shape bench.Shape
 		if shape, err = shapeOf(c.Shapes[i]); err == nil {
@@ -104,6 +105,19 @@ func (c *BenchSpeculate) checkShapes() error {
 	return err
 }
 
+// draftShape returns the shape of the draft model.
+func (c *BenchSpeculate) draftShape() (bench.Shape, error) {
+	config, err := configOf(c.DraftModel)
+	if err == nil && engine.IsDrafter(engine.Random(config)) {
+		return bench.Shape{}, problem.New(problem.BadRequest, "The benchmark cannot measure "+
+			c.DraftModel, "it is a drafter that becomes a part of its model, and only the time of "+
+			"a draft model with weights of its own can be measured with random weights",
+			"Leave out --draft-model, or name a smaller model with the same vocabulary. Loaded "+
+				"with its model, headroom run shows what the drafter gains.")
+	}
+	return shapeOf(c.DraftModel)
+}
+
 func (c *BenchSpeculate) measure(ctx context.Context, t *terminal,
 	name string) (*bench.SpeculationResult, error) {
 	shape, err := shapeOf(name)
@@ -112,7 +126,7 @@ func (c *BenchSpeculate) measure(ctx context.Context, t *terminal,
 	}
 	var draft *bench.Shape
 	if c.DraftModel != "" {
-		d, err := shapeOf(c.DraftModel)
+		d, err := c.draftShape()
 		if err != nil {
 			return nil, err
 		}

@@ -188,8 +188,11 @@ func newShell(t *testing.T) *shell {
 	if err == nil {
 		err = os.Symlink(program, filepath.Join(r.dir, "bin", "headroom"))
 	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(r.dir, "tiny.json"), []byte(tinyShape), 0o600)
+	for name, text := range map[string]string{"tiny.json": tinyShape,
+		"requests.jsonl": `{"custom_id":"a","url":"/v1/completions","body":{"prompt":"Hi"}}`} {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600)
+		}
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -73,6 +73,8 @@ type EngineState struct {
 	StateFormat string `json:"stateFormat"`
 	// Drafter is what drafts for the model: "mtp", "draft", "dflash", or "" if nothing does.
 	Drafter string `json:"drafter"`
+	// Lookups says that tokens are looked up to decode ahead, whatever drafts besides.
+	Lookups bool `json:"lookups"`
 	// DraftModel is the name of the draft model or of the folder of the drafter, if one drafts.
 	DraftModel string `json:"draftModel"`
 	// DraftModelUnused is why the draft model of the settings does not draft; "" if it does.
@@ -96,9 +98,9 @@ type EngineState struct {
 	GeneratedTokens int64 `json:"generatedTokens"`
 	DraftTokens     int64 `json:"draftTokens"`
 	AcceptedTokens  int64 `json:"acceptedTokens"`
-	// Gained is how many times as fast as without drafts these answers were decoded, by estimate,
+	// Speedup is how many times as fast as without drafts these answers were decoded, by estimate,
 	// and SavedSeconds the time that drafts saved; negative: they cost time.
-	Gained       float64 `json:"gained"`
+	Speedup      float64 `json:"gained"`
 	SavedSeconds float64 `json:"savedSeconds"`
 	// NoDrafts is why no request of the last ten minutes had drafts, as a sentence; "": one had.
 	NoDrafts string `json:"noDrafts"`
@@ -198,7 +200,8 @@ type Model struct {
 	Task         modelfile.Task `json:"task"`
 	Parameters   int64          `json:"parameters"` // 0: unknown
 	Quantization string         `json:"quantization"`
-	Drafts       bool           `json:"drafts"` // a block that drafts is loaded with it (MTP)
+	Drafts       bool           `json:"drafts"`      // a block that drafts is loaded with it (MTP)
+	BlockUnused  string         `json:"blockUnused"` // why its block is not; "": it is, or has none
 	SizeBytes    int64          `json:"sizeBytes"`
 	NeedBytes    int64          `json:"needBytes"` // the sum of Need
 	Need         NeedParts      `json:"need"`

@@ -258,7 +258,7 @@ func (s *Service) DeleteStored(ctx context.Context, choice stored.Choice) (store
 
 // forgetResponses makes the dialects forget the answers that they keep in memory for clients.
 func forgetResponses() {
-	for _, d := range dialects {
+	for _, d := range Dialects {
 		if d, ok := d.(interface{ Forget() }); ok {
 			d.Forget()
 		}

@@ -256,7 +256,8 @@ func memoryLine(s State) Item {
 	item := Item{Disabled: true, Tooltip: memoryTooltip(s.Memory)}
 	if s.Pressure.Level.Short() {
 		text = pressure(s.Pressure)
-		item = Item{Tooltip: "Click to see it on the Memory page.", Click: Action{Open, MemoryPlace}}
+		item = Item{Tooltip: "Click to see it on the Memory page.",
+			Click: Action{Open, MemoryPlace}}
 	}
 	item.Title = strings.TrimSpace(memoryBar(s.Memory) + "  " + text)
 	return item

@@ -220,7 +220,7 @@ func TestRows(t *testing.T) {
 			" Decoded ahead: 68 % accepted, 1.7 tokens a pass (grey)", ""},
 		{"what drafts gained", state(host.Ready, func(s *State) {
 			drafted(s)
-			s.Engine.Gained = 1.416
+			s.Engine.Speedup = 1.416
 		}), " Decoded ahead: 68 % accepted, 1.7 tokens a pass, 1.42x (grey)", ""},
 		{"a drafter that drafts nothing", state(host.Ready, idleDrafter),
 			" Nothing decoded ahead lately (grey)", "accepted"},
@@ -404,7 +404,7 @@ func TestDraftsTooltip(t *testing.T) {
 	}
 	row = menuFor(state(host.Ready, func(s *State) {
 		idleDrafter(s)
-		s.Engine.Gained = 1.416
+		s.Engine.Speedup = 1.416
 	}))[1]
 	if row.Tooltip != "Drafts would have cost more time than they save. The model accepted 41 of "+
 		"60 drafts since it was loaded. Decoding was about 1.42 times as fast as without drafts." {

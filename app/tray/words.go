@@ -86,8 +86,8 @@ func drafts(e host.EngineState) string {
 	passes := max(1, e.GeneratedTokens-accepted)
 	text := fmt.Sprintf("Decoded ahead: %d %% accepted, %.1f tokens a pass",
 		100*accepted/e.DraftTokens, float64(e.GeneratedTokens)/float64(passes))
-	if e.Gained > 0 {
-		text += fmt.Sprintf(", %.2fx", e.Gained)
+	if e.Speedup > 0 {
+		text += fmt.Sprintf(", %.2fx", e.Speedup)
 	}
 	return text
 }
@@ -101,9 +101,9 @@ func draftsTooltip(e host.EngineState) string {
 		texts = append(texts, fmt.Sprintf("The model accepted %d of %s since it was loaded.",
 			e.AcceptedTokens, plural(int(e.DraftTokens), "draft")))
 	}
-	if e.DraftTokens > 0 && e.Gained > 0 {
+	if e.DraftTokens > 0 && e.Speedup > 0 {
 		texts = append(texts,
-			fmt.Sprintf("Decoding was about %.2f times as fast as without drafts.", e.Gained))
+			fmt.Sprintf("Decoding was about %.2f times as fast as without drafts.", e.Speedup))
 	}
 	return strings.Join(texts, " ")
 }

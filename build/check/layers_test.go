@@ -140,6 +140,9 @@ var layers = []row{
 	{"Import and download of models, and updates of Headroom.", []string{
 		"app/importer", "app/hub", "app/update",
 	}},
+	{"Batches: files of requests, answered by whatever answers HTTP.", []string{
+		"app/batch",
+	}},
 	{"Bug reports.", []string{
 		"app/report",
 	}},

@@ -233,8 +233,8 @@ func (m Match) otherOpening(known []int32, decode func([]int32) string) bool {
 	return firstDifference(answered(known, was), answered(m.prompt, is)) < enough
 }
 
-// reasoningDropped reports whether the old text has reasoning, or an empty block of it, at the given
-// byte offset, and the new text has none there or has emptied it.
+// reasoningDropped reports whether the old text has reasoning, or an empty block of it, at the
+// given byte offset, and the new text has none there or has emptied it.
 func reasoningDropped(was, is string, at int) bool {
 	a, hadReasoning := reasoningAt(was, at)
 	b, hasReasoning := reasoningAt(is, at)

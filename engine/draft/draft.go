@@ -9,6 +9,7 @@
 //	depth.go    how many tokens are worth a proposal, from measured times and from earlier hits
 //	gain.go     what drafts gain, compared with decoding without them
 //	why.go      why an answer had no drafts
+//	counts.go   how many drafts there were in each way, and how many the model chose
 //	share.go    how often a guess was right, where old guesses count less than new ones
 //
 // Nothing here knows a device or a clock.

@@ -60,6 +60,7 @@ type requestDrafts struct {
 	awaited    bool      // the host needs the next token before it plans another pass
 	forced     bool      // Config.Draft has decided on them
 	given      bool      // it has named them, and the drafter only takes its time
+	predicted  bool      // they are a part of Request.Prediction
 
 	// If chainTry, the drafter has drafted the token tried with the probability triedSure. It is
 	// compared and not verified.
@@ -106,7 +107,7 @@ func (d *drafts) index(r *request) {
 	r.hits.Before, r.chain.Before = &d.hits, &d.chains.all
 	if allows(draft.WayLookup) {
 		r.lookup = draft.NewLookup(r.Prediction, len(r.Prompt)+min(r.MaxTokens, 4096))
-		r.lookup.Owner = r.Owner
+		r.lookup.Owner, r.lookup.Prompt = r.Owner, len(r.Prompt)
 		r.lookup.Extend(r.Prompt, nil, nil)
 	}
 	if r.lookup == nil && !r.chaining {
@@ -149,6 +150,7 @@ func (l *Loop) propose() {
 	}
 	for _, r := range l.requests {
 		r.chainDepth, r.chainTry, r.awaited, r.why = 0, false, false, draft.Why{}
+		r.predicted = false
 		if r.seq.Ahead > 0 {
 			r.why.Cause = draft.Forced
 		}
@@ -250,6 +252,7 @@ func (l *Loop) proposeFor(r *request, most int) {
 	if l.proposeChain(r, most, speed) || depth == 0 {
 		return
 	}
+	r.predicted = r.lookup.Predicted()
 	r.drafts = append(r.drafts, r.lookup.Propose(r.seq.Tokens, depth)...)
 	round.Add(len(r.drafts), right, 0)
 }
@@ -260,6 +263,9 @@ func (l *Loop) lookUpDepth(r *request, most int) (depth int, right, speed float6
 	depth, right, speed = round.LookupDepth(match, most, &r.hits)
 	if r.why = (draft.Why{}); depth == 0 {
 		r.why = round.WhyNoLookup(match, most, &r.hits)
+		if r.why.Cause == draft.NoMatch && l.config.NoBlock {
+			r.why.Cause = draft.NoBlock
+		}
 	}
 	return depth, right, speed
 }
@@ -274,12 +280,7 @@ func (r *request) decodes() bool {
 // that of each draft that was right.
 func (l *Loop) emitDrafts(r *request, step *step, row int, w sched.Work, now time.Time) error {
 	defer l.sched.EndDrafts(w)
-	r.usage.DraftTokens += w.Drafts
-	l.counters.DraftTokens += int64(w.Drafts)
-	if r.byOther(l) {
-		r.usage.DraftModelTokens += w.Drafts
-		l.counters.DraftModelTokens += int64(w.Drafts)
-	}
+	l.countDrafts(r, w.Drafts)
 	for n := 0; ; n++ {
 		if n > 0 {
 			l.sched.Accept(w, n)
@@ -309,15 +310,37 @@ func (r *request) byOther(l *Loop) bool {
 	return (c.model != nil || c.block != nil || l.runner.InPlace()) && r.chainDepth > 0
 }
 
+// countDrafts counts the drafts of r in the step that has run.
+func (l *Loop) countDrafts(r *request, drafts int) {
+	r.usage.DraftTokens += drafts
+	l.counters.DraftTokens += int64(drafts)
+	switch {
+	case r.byOther(l):
+		r.usage.DraftModelTokens += drafts
+		l.counters.DraftModelTokens += int64(drafts)
+	case r.chainDepth > 0:
+		r.usage.BlockTokens += drafts
+		l.counters.BlockTokens += int64(drafts)
+	case r.predicted:
+		r.usage.PredictionTokens += drafts
+	}
+}
+
 // countAccepted records that the next draft of r was right.
 func (l *Loop) countAccepted(r *request) {
 	r.usage.AcceptedTokens++
 	l.counters.AcceptedTokens++
 	l.addSaved(r, l.drafts.cost.Plain)
-	if r.byOther(l) {
+	switch {
+	case r.byOther(l):
 		r.usage.DraftModelAccepted++
 		l.counters.DraftModelAccepted++
 		l.drafts.chains.model.accept(r)
+	case r.chainDepth > 0:
+		r.usage.BlockAccepted++
+		l.counters.BlockAccepted++
+	case r.predicted:
+		r.usage.PredictionAccepted++
 	}
 }
 

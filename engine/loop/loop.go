@@ -84,6 +84,8 @@ type Config struct {
 	// AttachedDrafts is the maximum number of drafts in a pass of a drafter that is a part of the
 	// model; 0: draft.MaxTokens, or as many as it has in a block.
 	AttachedDrafts int
+	// NoBlock means that the model's own block that drafts cannot be used.
+	NoBlock bool
 	// PreloadBytes limits the memory of the conversations that are read from the Store at the
 	// start; 0: none are read.
 	PreloadBytes int64

@@ -157,7 +157,9 @@ func load(w *checkpoint.Weights, drafter bool) (Model, error) {
 	m, err := build(w)
 	var own layerNames
 	if err == nil {
-		own = layersOf(m, w)
+		if l, ok := m.(layered); ok {
+			own = l.layerNames(w)
+		}
 		if d, ok := m.(*decoder); ok && drafter {
 			d.addDrafter()
 			err = w.Err()

@@ -24,11 +24,12 @@ const (
 )
 
 // OnDevice reports whether a device can choose this sequence's tokens (kernels/sampling). It cannot
-// if the host needs the logits, which is the case for logprobs, for masks, and for a logit bias or
-// penalties on very many tokens.
+// if the host needs the logits, which is the case for logprobs, for masks, for XTC and DRY, for
+// penalties that count different tokens, and for a logit bias or penalties on very many tokens.
 func (s *Sampler) OnDevice() bool {
-	return s.params.Logprobs < 0 && !s.masked && len(s.biases) <= maxDeviceBiases &&
-		len(s.recent.ring) <= maxDeviceWindow
+	return s.params.Logprobs < 0 && !s.masked && s.xtc == nil && s.repeats == nil &&
+		len(s.biases) <= maxDeviceBiases && (len(s.recent) == 0 ||
+		len(s.recent) == 1 && len(s.recent[0].ring) <= maxDeviceWindow)
 }
 
 // Rows holds the data with which a device chooses the next tokens of several sequences, one row for
@@ -63,13 +64,13 @@ func (r *Rows) Add(s *Sampler, last int32) {
 	// This reuses the memory of an earlier row.
 	r.Adjustments = slices.Grow(r.Adjustments, 1)[:len(r.Adjustments)+1]
 	h := &r.Adjustments[len(r.Adjustments)-1]
-	h.Biases, h.Penalties, h.Recent, h.Chosen = s.biases, s.params.penalties(), h.Recent[:0], -1
+	h.Biases, h.Penalties, h.Recent, h.Chosen = s.biases, sampling.Penalties{}, h.Recent[:0], -1
 	r.adjusts = r.adjusts || len(s.biases) > 0
-	w := &s.recent
-	if len(w.ring) == 0 {
+	if len(s.recent) == 0 {
 		return
 	}
-	r.adjusts = true
+	w := &s.recent[0] // OnDevice: the only one
+	h.Penalties, r.adjusts = w.penalties, true
 	leaving := int32(-1) // the token that leaves the window when the last one enters
 	if last < 0 {
 		if h.Chosen = sampling.PlaceholderRow(last); w.filled == len(w.ring) {

@@ -107,6 +107,12 @@ async function type(question: string) {
 test('the state says what drafts for the model, or that its draft model is not used', async () => {
   await open();
   expect(byId('facts')).not.toContain('DFlash');
+  expect(byId('facts')).toContain('Lookup');
+  backend.set((state) => {
+    state.engine.lookups = false;
+  });
+  await pass(10);
+  expect(byId('facts')).not.toContain('Lookup');
   backend.set((state) => {
     state.engine.drafter = 'dflash';
     state.engine.draftModel = 'org/small-DFlash';
@@ -126,6 +132,7 @@ test('the state says what drafts for the model, or that its draft model is not u
   expect(byId('facts')).toContain('DFlash, no drafts lately');
   backend.set((state) => {
     state.engine.drafter = '';
+    state.engine.lookups = true;
     state.engine.noDrafts = '';
   });
   await pass(10);

@@ -108,7 +108,7 @@ test('a model is unloaded: the button in its row has the focus again', async () 
   expect(focused()).toBe('Start: Headroom demo');
 });
 
-test('a job is dismissed: the next one has the focus, and after the last one the page', async () => {
+test('a job is dismissed: the next one has the focus, after the last one the page', async () => {
   await open('models');
   const done = (id: string) => fakeJob({ id, title: id, state: 'stopped' });
   backend.transfers.set([done('one'), done('two')]);

@@ -75,7 +75,7 @@ export function commandsFor(
     ...(inWindow() ? (['zoom-in', 'zoom-out', 'zoom-reset'] as const) : []).map((id) =>
       action(id, t.window[id], '', () => runWindowCommand(id, parts)),
     ),
-    ...places.map(({ id, label, page, selector, words }): Command => {
+    ...places.map(({ id, label, page, selector, words = '' }): Command => {
       const note = pages.find((one) => one.id === page)?.label ?? '';
       return {
         id,

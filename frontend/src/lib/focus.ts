@@ -23,7 +23,7 @@ const controls =
   'button, input:not([type="hidden"]), select, textarea, summary, a[href], [tabindex]';
 
 /** Whether an element can take the focus now. */
-function takesFocus(element: Element): element is HTMLElement {
+function takesFocus(element: Element): boolean {
   if (!(element instanceof HTMLElement) || !element.isConnected) return false;
   if (element.matches(':disabled') || element.closest('[hidden], [inert]')) return false;
   return element.checkVisibility?.() ?? true;
@@ -53,7 +53,7 @@ export function neighbourOf({ element, path }: Place): HTMLElement | null {
       const found = firstIn(child);
       if (found) return found;
     }
-    if (parent.matches('main') && takesFocus(parent)) return parent;
+    if (parent.matches('main') && takesFocus(parent)) return parent as HTMLElement;
   }
   return null;
 }

@@ -114,7 +114,7 @@ export function ordered(
   return models.toSorted((a, b) => sign * (value(a) - value(b)));
 }
 
-/** The most models in a list to choose from: the browser draws all of it, and seeks in all of it. */
+/** The most models in a list to choose from: the browser draws all of it. */
 export const mostChoices = 200;
 
 /**

@@ -16,9 +16,9 @@ export interface Command {
 export const mostShown = 50;
 
 /**
- * The commands that have all words in label, group, note or its other words. Commands whose label begins with the
- * typed text come first, then those with a label word that begins with a typed word, then the
- * others. Each group keeps its order.
+ * The commands that have all words in label, group, note or other words. Commands whose label
+ * begins with the typed text come first, then those with a label word that begins with a typed
+ * word, then the others. Each group keeps its order.
  */
 export function matches(commands: readonly Command[], typed: string): Command[] {
   const whole = typed.trim().toLowerCase();

@@ -136,6 +136,7 @@ export const modelDetails = {
   weights: 'Weights',
   drafts: 'Decodes ahead',
   draftsValue: 'With its own block (MTP)',
+  blockUnused: (why: Text) => `Not with its own block (MTP): ${why}`,
   sizeOnDisk: 'Size on disk',
   maximumContext: 'Maximum context',
   tokens: (contextTokens: Text) => `${contextTokens} tokens`,

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 8c27d0763cbacdccf074f1b3bc355d09fd64875c20fb3369ae2865076125aa7a
+// SHA-256 of openapi.json: 0253af59cf1d243a1bfdfab20c0881ee910330caa764ecd008f97244f18b0b62
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -376,6 +376,7 @@ export interface HostEngineState {
   gained: number;
   generatedTokens: number;
   lastUsedAt: number;
+  lookups: boolean;
   memoryBytes: number;
   model: string;
   noDrafts: string;
@@ -435,6 +436,7 @@ export interface HostFinishedList {
 
 export interface HostModel {
   architecture: string;
+  blockUnused: string;
   bundled: boolean;
   contextTokens: number;
   download: HostDownload | null;

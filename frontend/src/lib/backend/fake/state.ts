@@ -32,6 +32,7 @@ export function fakeEngine(model: string, now = Date.now()): Engine {
     cacheFormat: 'f16',
     stateFormat: 'f32',
     drafter: '',
+    lookups: true,
     draftModel: '',
     draftModelUnused: '',
     error: null,
