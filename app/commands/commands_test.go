@@ -392,7 +392,8 @@ func TestModels(t *testing.T) {
 	_ = os.WriteFile(filepath.Join(bad, "config.json"), []byte(`{"model_type":"llama"}`), 0o644)
 	code, out, _ := headroom("", "models", "--models-dir", filepath.Dir(bad))
 	if code != 0 || !strings.Contains(out, "Damaged:") ||
-		!strings.Contains(out, "  bad: The model in "+bad+" is damaged or incomplete") {
+		!strings.Contains(out, "  bad: The model is damaged or incomplete") ||
+		strings.Count(out, bad) != 1 {
 		t.Errorf("exit %d, output:\n%s", code, out)
 	}
 }

@@ -478,7 +478,7 @@ func TestContract(t *testing.T) {
 			"lookups draftModel draftModelUnused error retryAt notice requested pinned requests " +
 			"memoryBytes reservedBytes generatedTokens draftTokens acceptedTokens gained " +
 			"savedSeconds noDrafts lastUsedAt decodeTokensPerSecond",
-		"reuse":        "memoryTokens diskTokens computedTokens",
+		"reuse":        "memoryTokens diskTokens computedTokens recomputedTokens",
 		"engine.error": "code message why fix",
 		"endpoint":     "url uiUrl",
 		"memory":       "totalBytes availableBytes headroomBytes wiredLimitBytes segments",

@@ -128,6 +128,28 @@ func available(l memory.Ledger) string {
 	return memory.Text(l.HeadroomBytes) + " available for a model"
 }
 
+// pressure returns how short memory is, and which model to unload.
+func pressure(p host.PressureState) string {
+	text := "Memory is short"
+	if p.Level == memory.Critical {
+		text = "Memory is very short"
+	}
+	if len(p.Advice) > 0 {
+		a := p.Advice[0]
+		text += fmt.Sprintf(": %s holds %s", shorten(a.Model, 30), memory.Text(a.FreesBytes))
+	}
+	return text
+}
+
+// updateLine returns the text of the row of an update.
+func updateLine(u Update) string {
+	version := "Headroom " + shorten(u.Version, 20)
+	if u.Ready {
+		return version + " is installed on Quit"
+	}
+	return version + " is available"
+}
+
 // The parts of the memory bar, in the order of the window's.
 const (
 	barHeadroom = "█"

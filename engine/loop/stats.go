@@ -18,6 +18,9 @@ type Stats struct {
 	// Totals since the engine opened.
 	// PromptTokens were computed, CachedTokens reused. Of these, StoredTokens were read from disk.
 	PromptTokens, CachedTokens, StoredTokens, GeneratedTokens, FinishedRequests int64
+	// RecomputedTokens of the PromptTokens had been computed before; see cachemiss.Report. A
+	// request counts once it has ended and its report is made.
+	RecomputedTokens int64
 	// Of the DraftTokens that were proposed, AcceptedTokens were what the model chose.
 	DraftTokens, AcceptedTokens int64
 	// Of these, DraftModelTokens and DraftModelAccepted are those of a draft model, a drafter of
@@ -200,6 +203,7 @@ func (l *Loop) Stats() Stats {
 	defer p.mu.Unlock()
 	s := p.stats
 	s.Requests = append([]RequestStats(nil), s.Requests...)
+	s.RecomputedTokens = l.log.recomputed.Load()
 	s.PrefillTokensPerSecond, s.DecodeTokensPerSecond = p.speed.perSecond(time.Now())
 	return s
 }

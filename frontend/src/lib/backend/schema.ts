@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 7cc3e00f09baaa63a92da7f0a76376e2a6aa9b113afb38998b3ddecddf430648
+// SHA-256 of openapi.json: 0253af59cf1d243a1bfdfab20c0881ee910330caa764ecd008f97244f18b0b62
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -547,6 +547,7 @@ export interface HostReuse {
   computedTokens: number;
   diskTokens: number;
   memoryTokens: number;
+  recomputedTokens: number;
 }
 
 export interface HostSample {
