@@ -6,6 +6,7 @@
 //	headroom models   models on this machine                models.go, transfer.go
 //	headroom cache    the prefix cache on disk              cache.go
 //	headroom keys     API keys of the endpoint              keys.go
+//	headroom agents   coding agents that use the endpoint   agents.go, app/agents
 //	headroom stored   what is stored on this machine        stored.go
 //	headroom parity   whether speed-ups change answers      parity.go, app/parity
 //	headroom bench    speed and memory on this machine      bench*.go
@@ -48,6 +49,7 @@ type CLI struct {
 	Models Models `cmd:"" help:"List, import and download models."`
 	Cache  Cache  `cmd:"" help:"Show and clear the prefix cache on disk."`
 	Keys   Keys   `cmd:"" help:"List, make and remove API keys of the endpoint."`
+	Agents Agents `cmd:"" help:"Set up coding agents, such as Claude Code and Codex, and undo it."`
 	Stored Stored `cmd:"" help:"Show what is stored on this computer, and delete everything."`
 	Parity Parity `cmd:"" help:"Check that what makes a model faster changes none of its answers."`
 	Bench  Bench  `cmd:"" help:"Measure speed and memory on this machine."`

@@ -53,6 +53,9 @@ var layers = []row{
 		[]string{
 			"app/chats", "app/vault", "app/keys",
 		}},
+	{"Setting up coding agents: their configuration files, keys and commands.", []string{
+		"app/agents",
+	}},
 	{"Tensors and devices: dtype, buffer, tensor, operator. Every kernel uses them.", []string{
 		"kernels",
 	}},

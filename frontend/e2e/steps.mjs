@@ -2,6 +2,7 @@
 //
 // A step gets the tools of run.mjs and throws when the page is wrong. A returned string says why
 // the step was skipped.
+import { agentsSteps } from './agents-steps.mjs';
 import { answerSteps } from './answer-steps.mjs';
 import { cacheSteps } from './cache-steps.mjs';
 import { chatSteps } from './chat-steps.mjs';
@@ -31,6 +32,7 @@ const all = [
   ...cacheSteps,
   ...requestSteps,
   ...trySteps,
+  ...agentsSteps,
   ...modelsSteps,
   ...settingsSteps,
   ...memorySteps,
