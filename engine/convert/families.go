@@ -34,6 +34,10 @@ func Supported() []string { return slices.Sorted(maps.Keys(families)) }
 // The parts of experts under the names that Mixtral gave them.
 var mixtralParts = []string{"w1", "gate_proj", "w2", "down_proj", "w3", "up_proj"}
 
+// underText puts the language model of a multimodal one where mlx-lm's class has it.
+var underText = rename("model.language_model.", "language_model.model.", "language_model.",
+	"language_model.", "", "language_model.")
+
 // experts stacks those of most families.
 var experts = stack(".mlp.experts.", ".mlp.switch_mlp.")
 
@@ -52,8 +56,7 @@ var (
 	qwen35 = &family{
 		steps: []step{
 			dropPrefix("vision_tower", "model.visual"),
-			rename("model.language_model.", "language_model.model.", "language_model.",
-				"language_model.", "", "language_model."),
+			underText,
 			fused, drop("mtp."), dropTied, shiftNorms, convolutions("conv1d.weight"),
 		},
 		eight: []string{"mlp.gate", "shared_expert_gate"},
@@ -62,8 +65,7 @@ var (
 	qwen3VL = &family{
 		steps: []step{
 			dropPrefix("visual.", "vision_tower.", "model.visual."),
-			rename("model.language_model.", "language_model.model.", "language_model.",
-				"language_model.", "", "language_model."),
+			underText,
 			dropTied,
 			splitColumns(".mlp.experts.gate_up_proj", ".mlp.switch_mlp.gate_proj.weight",
 				".mlp.switch_mlp.up_proj.weight"),
@@ -79,8 +81,7 @@ var (
 	gemma3 = &family{steps: []step{
 		dropPrefix("vision_tower.", "multi_modal_projector.", "model.vision_tower.",
 			"model.multi_modal_projector."),
-		rename("model.language_model.", "language_model.model.", "language_model.",
-			"language_model.", "", "language_model."),
+		underText,
 		dropTied,
 	}}
 	gemma4 = &family{
@@ -88,6 +89,17 @@ var (
 			gemma4Experts, dropShared, dropTied},
 		eight: []string{"router.proj"},
 	}
+	glm4MoE = &family{
+		steps:    []step{dropLayers, experts, fused, dropTied},
+		unpacked: []string{"mlp.gate"},
+		kept:     []string{"e_score_correction_bias"},
+	}
+	museGlimmer = &family{steps: []step{
+		dropPrefix("vision_tower", "vision_adapter", "vision_projection"),
+		rename("language_model.model.", "model.", "language_model.lm_head.", "lm_head.",
+			"model.language_model.", "model."),
+		dropTied,
+	}}
 	granite = &family{steps: []step{dropTied},
 		eight: []string{"self_attn.o_proj", "mlp.down_proj", "lm_head"}}
 	lfm2 = &family{
@@ -112,20 +124,26 @@ var families = map[string]*family{
 	"ernie4_5": plain,
 	"ernie4_5_moe": {steps: []step{drop("mtp_block.", "mtp_linear_proj.", "mtp_hidden_norm.",
 		"mtp_emb_norm.", "e_score_correction_bias"), experts, fused, dropTied}},
-	"exaone4":          plain,
-	"gemma":            plain,
-	"gemma2":           plain,
-	"gemma3":           gemma3,
-	"gemma3_text":      plain,
-	"gemma4":           gemma4,
-	"gemma4_text":      gemma4,
-	"gemma4_unified":   gemma4,
-	"glm":              plain,
-	"glm4":             plain,
-	"glm4_moe":         {steps: []step{dropLayers, experts, fused, dropTied}, unpacked: []string{"mlp.gate"}, kept: []string{"e_score_correction_bias"}},
-	"glm4_moe_lite":    deepseekV3,
-	"gpt_oss":          gptOSS,
-	"granite":          granite,
+	"exaone4":        plain,
+	"falcon_h1":      {steps: []step{foldFalcon, convolutions("conv1d.weight"), dropTied}},
+	"gemma":          plain,
+	"gemma2":         plain,
+	"gemma3":         gemma3,
+	"gemma3_text":    plain,
+	"gemma4":         gemma4,
+	"gemma4_text":    gemma4,
+	"gemma4_unified": gemma4,
+	"glm":            plain,
+	"glm4":           plain,
+	"glm4_moe":       glm4MoE,
+	"glm4_moe_lite":  deepseekV3,
+	"gpt_oss":        gptOSS,
+	"granite":        granite,
+	"granitemoe": {steps: []step{graniteExperts, dropTied},
+		eight: []string{"block_sparse_moe.router.layer", "self_attn.o_proj", "mlp.down_proj",
+			"lm_head"}},
+	"granitemoehybrid": {steps: []step{convolutions("conv1d.weight"), graniteExperts, graniteDense,
+		dropTied}, eight: []string{"router.layer"}},
 	"helium":           plain,
 	"hunyuan_v1_dense": plain,
 	"internlm3":        plain,
@@ -136,32 +154,50 @@ var families = map[string]*family{
 	"llama":            plain,
 	"mellum":           moe,
 	"mimo":             {steps: []step{dropPrefix("model.mtp_layers."), dropTied}},
+	"minicpm":          {steps: []step{copyHead}},
 	"minimax_m2": {steps: []step{
 		stack(".block_sparse_moe.experts.", ".block_sparse_moe.switch_mlp.", mixtralParts...)},
 		eight: []string{"block_sparse_moe.gate"}, kept: []string{"e_score_correction_bias"}},
 	"ministral3": plain,
 	"mistral":    plain,
+	"mistral3":   {steps: []step{drop("vision_tower", "multi_modal_projector"), underText, dropTied}},
 	"mixtral": {steps: []step{dropTied,
 		stack(".block_sparse_moe.experts.", ".block_sparse_moe.switch_mlp.", mixtralParts...)}},
-	"nemotron":     plain,
-	"olmo2":        plain,
-	"olmo3":        plain,
-	"olmoe":        qwen2,
-	"phi3":         plain,
-	"qwen2":        plain,
-	"qwen2_moe":    qwen2,
-	"qwen3":        plain,
-	"qwen3_5":      qwen35,
-	"qwen3_5_moe":  qwen35,
-	"qwen3_moe":    moe,
-	"qwen3_vl":     qwen3VL,
-	"qwen3_vl_moe": qwen3VL,
-	"seed_oss":     plain,
-	"smollm3":      plain,
-	"stablelm":     plain,
-	"starcoder2":   plain,
-	"telechat3":    plain,
-	"xverse":       plain,
+	"muse_glimmer":      museGlimmer,
+	"muse_glimmer_text": museGlimmer,
+	"nemotron":          plain,
+	"nemotron_h": {steps: []step{dropPrefix("mtp."), convolutions("conv1d.weight"),
+		stack(".mixer.experts.", ".mixer.switch_mlp.", "down_proj", "fc2", "up_proj", "fc1"),
+		dropTied}, unpacked: []string{"mixer.gate"},
+		kept: []string{"e_score_correction_bias", "A_log"}},
+	"olmo2":            plain,
+	"olmo3":            plain,
+	"olmoe":            qwen2,
+	"phi3":             plain,
+	"qwen2":            plain,
+	"qwen2_moe":        qwen2,
+	"qwen3":            plain,
+	"qwen3_5":          qwen35,
+	"qwen3_5_moe":      qwen35,
+	"qwen3_5_moe_text": qwen35,
+	"qwen3_5_text":     qwen35,
+	"qwen3_8":          qwen35,
+	"qwen3_8_moe":      qwen35,
+	"qwen3_8_text":     qwen35,
+	"qwen3_moe":        moe,
+	"qwen3_next": {steps: []step{drop("mtp."), shiftNorms, experts, fused, dropTied,
+		convolutions("conv1d.weight")}, eight: []string{"mlp.gate", "shared_expert_gate"}},
+	"qwen3_vl":          qwen3VL,
+	"qwen3_vl_moe":      qwen3VL,
+	"qwen3_vl_moe_text": qwen3VL,
+	"qwen3_vl_text":     qwen3VL,
+	"seed_oss":          plain,
+	"smollm3":           plain,
+	"solar_open":        glm4MoE,
+	"stablelm":          plain,
+	"starcoder2":        plain,
+	"telechat3":         plain,
+	"xverse":            plain,
 }
 
 // gptOSS keeps the experts of the original packed: gate and up rows alternate.
@@ -226,5 +262,33 @@ func lfm2Parts(m *mapping) {
 	if m.config.ModelType == "lfm2_moe" {
 		within("w1.weight", "gate_proj.weight", "w2.weight", "down_proj.weight", "w3.weight",
 			"up_proj.weight")(m)
+	}
+}
+
+// graniteExperts cuts the fused stacks of Granite's mixtures.
+func graniteExperts(m *mapping) {
+	const moe = ".block_sparse_moe"
+	split(moe+".input_linear.weight", moe+".switch_mlp.gate_proj.weight",
+		moe+".switch_mlp.up_proj.weight", false)(m)
+	renameSuffix(moe+".output_linear.weight", moe+".switch_mlp.down_proj.weight")(m)
+}
+
+// graniteDense renames the MLP of Granite's hybrid models without a mixture.
+func graniteDense(m *mapping) {
+	if m.number("num_local_experts") > 0 {
+		return
+	}
+	split(".shared_mlp.input_linear.weight", ".mlp.gate_proj.weight", ".mlp.up_proj.weight",
+		false)(m)
+	renameSuffix(".shared_mlp.output_linear.weight", ".mlp.down_proj.weight")(m)
+}
+
+// copyHead makes the embedding the head, too, if there is none: mlx-lm's MiniCPM has both.
+func copyHead(m *mapping) {
+	embedding, head := m.tensors["model.embed_tokens.weight"], m.tensors["lm_head.weight"]
+	if embedding != nil && head == nil {
+		t := *embedding
+		t.name = "lm_head.weight"
+		m.replace(&t)
 	}
 }

@@ -17,6 +17,8 @@ import (
 
 	"headroom/app/disk"
 	"headroom/engine/modelfile"
+	"headroom/kernels"
+	"headroom/kernels/quantize"
 )
 
 const indexFile = "model.safetensors.index.json"
@@ -150,10 +152,10 @@ func (c *conversion) endTokens() json.RawMessage {
 
 // config returns what config.json says of the packing, or nil if nothing is packed.
 func (f *formats) config() json.RawMessage {
-	if f.all == nil && len(f.entries) == 0 {
+	if f.all == nil && !f.keepsMXFP4 {
 		return nil
 	}
-	all := entry{32, 4, "mxfp4"}
+	all := entryOf(quantize.Defaults[kernels.MXFP4.String()])
 	if f.all != nil {
 		all = entryOf(*f.all)
 	}

@@ -34,6 +34,8 @@ type formats struct {
 	family    *family
 	overrides []override
 
+	keepsMXFP4 bool // some experts stay packed
+
 	// entries has what config.json says of single modules: a format, or false.
 	entries map[string]any
 }
@@ -151,7 +153,10 @@ func (f *formats) assign(tensors []*tensor, c *checkpoint.Config) error {
 			continue
 		}
 		if t.isRaw && t.raw == safetensors.U32 { // experts that stay packed
-			f.entries[module] = entryOf(quantize.Defaults[kernels.MXFP4.String()])
+			if kept := quantize.Defaults[kernels.MXFP4.String()]; f.all != nil && *f.all != kept {
+				f.entries[module] = entryOf(kept)
+			}
+			f.keepsMXFP4 = true
 			continue
 		}
 		if f.all == nil || t.isRaw || len(t.shape) < 2 || !f.canPack(module) {
