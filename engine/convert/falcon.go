@@ -1,7 +1,7 @@
 package convert
 
 // Falcon H1 multiplies its activations by constants of config.json. mlx-lm folds them into the
-// weights of an original.
+// weights of an original, but that of the keys.
 
 import (
 	"strings"
@@ -16,7 +16,6 @@ type falconKeys struct {
 	Head         float64   `json:"lm_head_multiplier"`
 	AttentionIn  float64   `json:"attention_in_multiplier"`
 	AttentionOut float64   `json:"attention_out_multiplier"`
-	Key          float64   `json:"key_multiplier"`
 	SSMIn        float64   `json:"ssm_in_multiplier"`
 	SSMOut       float64   `json:"ssm_out_multiplier"`
 	SSM          []float64 `json:"ssm_multipliers"` // z, x, B, C and dt
@@ -34,7 +33,8 @@ func foldFalcon(m *mapping) {
 	if conv == nil || len(conv.shape) != 3 || conv.shape[2] <= conv.shape[1] {
 		return
 	}
-	var k falconKeys
+	k := falconKeys{Embedding: 1, Head: 1, AttentionIn: 1, AttentionOut: 1, SSMIn: 1, SSMOut: 1,
+		SSM: []float64{1, 1, 1, 1, 1}, MLP: []float64{1, 1}}
 	if err := m.config.Decode(&k); err != nil {
 		m.err = err
 		return

@@ -57,7 +57,7 @@ var (
 		steps: []step{
 			dropPrefix("vision_tower", "model.visual"),
 			underText,
-			fused, drop("mtp."), dropTied, shiftNorms, convolutions("conv1d.weight"),
+			experts, fused, drop("mtp."), dropTied, shiftNorms, convolutions("conv1d.weight"),
 		},
 		eight: []string{"mlp.gate", "shared_expert_gate"},
 		kept:  []string{"A_log"},
@@ -67,9 +67,9 @@ var (
 			dropPrefix("visual.", "vision_tower.", "model.visual."),
 			underText,
 			dropTied,
-			splitColumns(".mlp.experts.gate_up_proj", ".mlp.switch_mlp.gate_proj.weight",
+			splitColumns(".mlp.experts.gate_up_proj", false, ".mlp.switch_mlp.gate_proj.weight",
 				".mlp.switch_mlp.up_proj.weight"),
-			splitColumns(".mlp.experts.down_proj", ".mlp.switch_mlp.down_proj.weight"),
+			splitColumns(".mlp.experts.down_proj", false, ".mlp.switch_mlp.down_proj.weight"),
 		},
 		eight: []string{"mlp.gate"},
 	}
@@ -123,7 +123,7 @@ var families = map[string]*family{
 		unpacked: []string{"mlp.gate"}},
 	"ernie4_5": plain,
 	"ernie4_5_moe": {steps: []step{drop("mtp_block.", "mtp_linear_proj.", "mtp_hidden_norm.",
-		"mtp_emb_norm.", "e_score_correction_bias"), experts, fused, dropTied}},
+		"mtp_emb_norm."), experts, fused, dropTied}},
 	"exaone4":        plain,
 	"falcon_h1":      {steps: []step{foldFalcon, convolutions("conv1d.weight"), dropTied}},
 	"gemma":          plain,
@@ -205,6 +205,7 @@ var gptOSS = &family{
 	steps: []step{
 		split(".gate_up_proj.weight", ".gate_proj.weight", ".up_proj.weight", true),
 		split(".gate_up_proj.scales", ".gate_proj.scales", ".up_proj.scales", true),
+		plainGPTOSS,
 		split(".gate_up_proj", ".gate_proj.weight", ".up_proj.weight", true),
 		splitBias(".gate_up_proj_bias", ".gate_proj.bias", ".up_proj.bias"),
 		renameSuffix(".down_proj_bias", ".down_proj.bias"),
@@ -213,6 +214,27 @@ var gptOSS = &family{
 	},
 	eight:  []string{"router"},
 	packed: true,
+}
+
+// plainGPTOSS turns experts that are not packed: transformers has their matrices transposed.
+func plainGPTOSS(m *mapping) {
+	hidden, width := m.number("hidden_size"), m.number("intermediate_size")
+	for _, name := range m.names() {
+		base, ok := strings.CutSuffix(name, ".experts.down_proj")
+		up := m.tensors[base+".experts.gate_up_proj"]
+		if !ok || up == nil || !endsWith(m.tensors[name].shape, width, hidden) ||
+			!endsWith(up.shape, hidden, 2*width) {
+			continue
+		}
+		splitColumns(".experts.down_proj", false, ".experts.down_proj.weight")(m)
+		splitColumns(".experts.gate_up_proj", true, ".experts.gate_proj.weight",
+			".experts.up_proj.weight")(m)
+		return
+	}
+}
+
+func endsWith(shape []int, ends ...int) bool {
+	return len(shape) >= len(ends) && slices.Equal(shape[len(shape)-len(ends):], ends)
 }
 
 // renameSuffix renames tensors whose names end with from.

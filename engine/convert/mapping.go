@@ -297,8 +297,8 @@ func splitBias(from, first, second string) step {
 }
 
 // splitColumns cuts fused tensors [e, k, 2n], whose names end with from, into two [e, n, k]: their
-// matrices are transposed.
-func splitColumns(from string, suffixes ...string) step {
+// matrices are transposed. With every, columns alternate. A single suffix cuts nothing.
+func splitColumns(from string, every bool, suffixes ...string) step {
 	return func(m *mapping) {
 		for _, name := range m.names() {
 			base, ok := strings.CutSuffix(name, from)
@@ -313,6 +313,9 @@ func splitColumns(from string, suffixes ...string) step {
 				t.name, t.transposed = base+suffix, true
 				t.setShape(e, n, k)
 				t.pick = pick{take: n, skip: k, first: i * n, step: 1}
+				if every {
+					t.pick.first, t.pick.step = i, len(suffixes)
+				}
 				m.replace(&t)
 			}
 		}

@@ -170,7 +170,7 @@ func (r *reader) readTransposed(t *tensor, from, to int, in []byte, s *scratch) 
 		return err
 	}
 	for i := from; i < to; i++ {
-		column := p.first + i%p.take
+		column := p.first + i%p.take*p.step
 		row := in[(i-from)*t.cols*size:][:t.cols*size]
 		for k := range t.cols {
 			copy(row[k*size:(k+1)*size], matrix[(k*width+column)*size:])
@@ -194,7 +194,8 @@ func (r *reader) unpackRows(t *tensor, from, to int, s *scratch) ([]byte, error)
 		for k := range t.cols {
 			checkpoint.UnpackRow(w, row, sorted, g*t.pick.skip+k)
 			for i := from; i < to; i++ {
-				quantize.PutFloat(out, (i-from)*t.cols+k, row[t.pick.first+i%t.pick.take], t.dtype)
+				quantize.PutFloat(out, (i-from)*t.cols+k, row[t.pick.first+i%t.pick.take*t.pick.step],
+					t.dtype)
 			}
 		}
 		return out, nil
