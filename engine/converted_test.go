@@ -25,7 +25,7 @@ func TestConverted(t *testing.T) {
 	}
 	for _, f := range folders {
 		t.Run(f.Name(), func(t *testing.T) {
-			source, dest := tinySource(t, f.Name()).Dir, filepath.Join(t.TempDir(), "plain")
+			source, dest := tinySource(t, f.Name()), filepath.Join(t.TempDir(), "plain")
 			o := convert.Options{Dequantize: true, DType: "float32"}
 			if _, err := convert.Run(t.Context(), source, dest, o); err != nil {
 				t.Fatal(err)
@@ -34,7 +34,7 @@ func TestConverted(t *testing.T) {
 			if strings.HasPrefix(f.Name(), "qwen3_5") || f.Name() == "qwen3_next" {
 				tolerance = 5e-2 // as mlx-lm does, 1 is added to norms in the type of the source
 			}
-			want, got := scoresOf(t, source), scoresOf(t, dest)
+			want, got := scoresOf(t, source.Dir), scoresOf(t, dest)
 			for i, w := range want {
 				if d := math.Abs(float64(got[i].Logprob - w.Logprob)); !(d <= tolerance) {
 					t.Fatalf("token %d has the log-probability %g, and that of the source %g", i,

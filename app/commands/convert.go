@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"headroom/app/hub"
 	"headroom/engine/convert"
 )
 
@@ -25,7 +26,6 @@ type Convert struct {
 	Override       []string `help:"Format of a module by its path, in which * stands for any text: PATH=8, PATH=4:32, PATH=mxfp4 or PATH=plain; may be repeated." placeholder:"PATH=FORMAT" sep:"none"`
 	Dequantize     bool     `short:"d" help:"Unpack a packed model."`
 	DType          string   `name:"dtype" help:"Type of what is not packed, and of scales: float16, bfloat16 or float32. Default: that of config.json, or of each tensor." enum:",float16,bfloat16,float32" default:"" placeholder:"TYPE"`
-	Overwrite      bool     `help:"Replace the model in the folder."`
 }
 
 // Run converts the model and shows the progress. A second run goes on where the first was stopped.
@@ -38,12 +38,15 @@ func (c *Convert) Run(ctx context.Context, t *terminal) error {
 		Quantize: c.Quantize || c.Bits != 0 || c.GroupSize != 0 || c.Mode != "" ||
 			c.QuantPredicate != "" || c.Override != nil,
 		Mode: c.Mode, Bits: c.Bits, Group: c.GroupSize, Recipe: c.QuantPredicate,
-		Overrides: c.Override, Dequantize: c.Dequantize, DType: c.DType, Replace: c.Overwrite,
+		Overrides: c.Override, Dequantize: c.Dequantize, DType: c.DType,
 		Warn: func(text string) { fmt.Fprintln(t.err, printable(text)) },
+	}
+	if hub.CheckID(c.Source) == nil {
+		o.Name = c.Source
 	}
 	p := newConvertProgress(t.err)
 	o.Progress = p.update
-	done, err := convert.Run(ctx, source.Dir, c.Dest, o)
+	done, err := convert.Run(ctx, source, c.Dest, o)
 	p.clear()
 	if err != nil {
 		if ctx.Err() != nil {
@@ -73,7 +76,8 @@ type convertProgress struct {
 
 func newConvertProgress(out io.Writer) *convertProgress {
 	now := time.Now()
-	return &convertProgress{out: out, onTerminal: isTerminal(out), begun: now, shown: now, first: -1}
+	return &convertProgress{out: out, onTerminal: isTerminal(out), begun: now, shown: now,
+		first: -1}
 }
 
 // update is called after each piece, by several goroutines.

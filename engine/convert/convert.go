@@ -7,8 +7,8 @@
 //
 // A conversion has a plan: the tensors of the result (tensor.go), how each is packed (formats.go),
 // and its place in a file (layout.go). Then all cores fill the files piece by piece (work.go). The
-// memory is that of the pieces being worked on. A conversion that was stopped goes on with the first
-// file that is not complete (resume.go).
+// memory is that of the pieces being worked on. A conversion that was stopped goes on with the
+// first file that is not complete (resume.go).
 package convert
 
 import (
@@ -45,8 +45,8 @@ type Options struct {
 	// that of config.json, or else the one that each tensor has.
 	DType string
 
-	// Replace replaces a model that is in the folder already.
-	Replace bool
+	// Name is that of the model on Hugging Face, for the card; "": it is not known.
+	Name string
 	// Progress, if it is not nil, is called now and then with the size of what is written.
 	Progress func(done, total int64)
 	// Warn, if it is not nil, is called with each thing that the user should know.
@@ -67,9 +67,9 @@ type Result struct {
 	Seconds       float64
 }
 
-// Run converts the model in source, a folder, to dest, a folder that it makes. Errors are Problems.
-// If ctx ends it stops and returns the error of ctx; the same call goes on later.
-func Run(ctx context.Context, source, dest string, o Options) (Result, error) {
+// Run converts the model in source to dest, a folder that it makes. Errors are Problems. If ctx
+// ends it stops and returns the error of ctx; the same call goes on later.
+func Run(ctx context.Context, source checkpoint.Source, dest string, o Options) (Result, error) {
 	begun := time.Now()
 	if o.free == nil {
 		o.free = disk.FreeBytes
@@ -125,8 +125,7 @@ type conversion struct {
 }
 
 // open opens the model and refuses one that cannot be converted.
-func open(folder string, o Options) (*conversion, error) {
-	src := checkpoint.Source{Dir: folder}
+func open(src checkpoint.Source, o Options) (*conversion, error) {
 	config, err := src.Config()
 	if err != nil {
 		return nil, err

@@ -97,6 +97,8 @@ func writeLlama(t *testing.T, layers, vocabulary int) string {
 	return dir
 }
 
+func at(dir string) checkpoint.Source { return checkpoint.Source{Dir: dir} }
+
 func read(t *testing.T, elements ...string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(elements...))
@@ -110,7 +112,7 @@ func read(t *testing.T, elements ...string) []byte {
 func TestRun(t *testing.T) {
 	source, dest := writeLlama(t, 2, 96), filepath.Join(t.TempDir(), "a", "b")
 	var last, total int64
-	done, err := Run(t.Context(), source, dest, Options{Quantize: true, threads: 1,
+	done, err := Run(t.Context(), at(source), dest, Options{Quantize: true, threads: 1,
 		Progress: func(now, all int64) { last, total = now, all }})
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +233,7 @@ func equalFiles(t *testing.T, got, want map[string]string) {
 func TestResume(t *testing.T) {
 	source, whole := writeLlama(t, 4, 96), filepath.Join(t.TempDir(), "whole")
 	o := Options{Quantize: true, shardBytes: 100_000}
-	done, err := Run(t.Context(), source, whole, o)
+	done, err := Run(t.Context(), at(source), whole, o)
 	if err != nil || done.Files < 4 {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -244,7 +246,7 @@ func TestResume(t *testing.T) {
 			}
 			return nil
 		}
-		if _, err := Run(t.Context(), source, dest, stopped); !errors.Is(err, stop) {
+		if _, err := Run(t.Context(), at(source), dest, stopped); !errors.Is(err, stop) {
 			t.Fatal(err)
 		}
 		if exists(dest, "config.json") {
@@ -267,7 +269,7 @@ func TestResume(t *testing.T) {
 		}
 		again := o
 		again.Warn = func(string) { warnings++ }
-		result, err := Run(t.Context(), source, dest, again)
+		result, err := Run(t.Context(), at(source), dest, again)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,11 +285,11 @@ func TestInterrupted(t *testing.T) {
 	source, dest := writeLlama(t, 2, 96), filepath.Join(t.TempDir(), "dest")
 	ctx, cancel := context.WithCancel(t.Context())
 	o := Options{Quantize: true, Progress: func(int64, int64) { cancel() }}
-	if _, err := Run(ctx, source, dest, o); !errors.Is(err, context.Canceled) {
+	if _, err := Run(ctx, at(source), dest, o); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	o.Progress = nil
-	if _, err := Run(t.Context(), source, dest, o); err != nil {
+	if _, err := Run(t.Context(), at(source), dest, o); err != nil {
 		t.Error(err)
 	}
 }
@@ -308,7 +310,7 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	packed := filepath.Join(t.TempDir(), "packed")
-	if _, err := Run(t.Context(), source, packed, Options{Quantize: true}); err != nil {
+	if _, err := Run(t.Context(), at(source), packed, Options{Quantize: true}); err != nil {
 		t.Fatal(err)
 	}
 	small := func(string) (int64, error) { return 1 << 20, nil }
@@ -318,24 +320,27 @@ func TestRefusals(t *testing.T) {
 		code         problem.Code
 		says         string
 	}{
-		"disk":     {source, "", Options{free: small}, problem.DiskFull, "1.0 MB"},
-		"folder":   {source, full, Options{}, problem.Exists, "letter.txt"},
-		"itself":   {source, source, Options{Replace: true}, problem.BadRequest, source},
-		"unknown":  {unknown, "", Options{}, problem.UnknownArchitecture, "mamba9"},
-		"packed":   {packed, "", Options{}, problem.BadRequest, "affine"},
-		"both":     {packed, "", Options{Quantize: true, Dequantize: true}, problem.BadRequest, ""},
-		"bits":     {source, "", Options{Quantize: true, Bits: 7}, problem.BadRequest, "7 bits"},
-		"unused":   {source, "", Options{Bits: 4}, problem.BadRequest, "not to be quantized"},
-		"recipe":   {source, "", Options{Quantize: true, Recipe: "mixed_9"}, problem.BadRequest, "mixed_9"},
-		"mode":     {source, "", Options{Quantize: true, Mode: "int4"}, problem.BadRequest, "int4"},
-		"override": {source, "", Options{Quantize: true, Overrides: []string{"x=4"}}, problem.BadRequest, "x=4"},
-		"form":     {source, "", Options{Quantize: true, Overrides: []string{"x"}}, problem.BadRequest, `"x"`},
+		"disk":    {source, "", Options{free: small}, problem.DiskFull, "1.0 MB"},
+		"folder":  {source, full, Options{}, problem.Exists, "letter.txt"},
+		"itself":  {source, source, Options{}, problem.BadRequest, source},
+		"unknown": {unknown, "", Options{}, problem.UnknownArchitecture, "mamba9"},
+		"packed":  {packed, "", Options{}, problem.BadRequest, "affine"},
+		"both":    {packed, "", Options{Quantize: true, Dequantize: true}, problem.BadRequest, ""},
+		"bits":    {source, "", Options{Quantize: true, Bits: 7}, problem.BadRequest, "7 bits"},
+		"unused":  {source, "", Options{Bits: 4}, problem.BadRequest, "not to be quantized"},
+		"recipe": {source, "", Options{Quantize: true, Recipe: "mixed_9"}, problem.BadRequest,
+			"mixed_9"},
+		"mode": {source, "", Options{Quantize: true, Mode: "int4"}, problem.BadRequest, "int4"},
+		"override": {source, "", Options{Quantize: true, Overrides: []string{"x=4"}},
+			problem.BadRequest, "x=4"},
+		"form": {source, "", Options{Quantize: true, Overrides: []string{"x"}},
+			problem.BadRequest, `"x"`},
 	} {
 		dest := c.dest
 		if dest == "" {
 			dest = filepath.Join(t.TempDir(), "dest")
 		}
-		_, err := Run(t.Context(), c.source, dest, c.o)
+		_, err := Run(t.Context(), at(c.source), dest, c.o)
 		if p := problem.From(err); err == nil || p.Code != c.code ||
 			!strings.Contains(p.Error(), c.says) {
 			t.Errorf("%s: %v, expected %s with %q", name, err, c.code, c.says)
@@ -347,40 +352,70 @@ func TestRefusals(t *testing.T) {
 	if string(read(t, full, "letter.txt")) != "x" {
 		t.Error("letter.txt has changed")
 	}
-	if _, err := Run(t.Context(), source, full, Options{Replace: true}); err != nil {
-		t.Error(err)
-	}
-	if !exists(full, "letter.txt") {
-		t.Error("what is no part of a model was removed")
-	}
 }
 
-// TestReplace: other options in a folder that has an unfinished conversion, or a finished one.
-func TestReplace(t *testing.T) {
+// TestForeignFiles: in an unfinished folder, nothing that others have put there is replaced, and no
+// link is followed. Another conversion does not go on.
+func TestForeignFiles(t *testing.T) {
 	source, dest := writeLlama(t, 4, 96), filepath.Join(t.TempDir(), "dest")
-	stop := errors.New("stop")
-	o := Options{shardBytes: 300_000, wrote: func(string) error { return stop }}
-	if _, err := Run(t.Context(), source, dest, o); !errors.Is(err, stop) {
+	stop, o := errors.New("stop"), Options{shardBytes: 300_000}
+	o.wrote = func(string) error { return stop }
+	if _, err := Run(t.Context(), at(source), dest, o); !errors.Is(err, stop) {
 		t.Fatal(err)
 	}
-	o = Options{Quantize: true}
-	if _, err := Run(t.Context(), source, dest, o); problem.From(err).Code != problem.Exists {
+	o.wrote = nil
+	other := o
+	other.Quantize = true
+	if _, err := Run(t.Context(), at(source), dest, other); problem.From(err).Code != problem.Exists {
 		t.Errorf("another conversion went on: %v", err)
 	}
-	o.Replace = true
-	if _, err := Run(t.Context(), source, dest, o); err != nil {
+	var second string
+	c, err := open(at(source), o)
+	if err == nil {
+		err = c.plan()
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	shards, _ := filepath.Glob(filepath.Join(dest, "model*"))
-	if len(shards) != 2 { // with the index
-		t.Errorf("the folder has %q", shards)
+	second = c.shards[1].name
+	c.close()
+	letter := filepath.Join(t.TempDir(), "letter.txt")
+	for name, text := range map[string]string{letter: "x", filepath.Join(dest, second): "y",
+		filepath.Join(dest, "notes.txt"): "z"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(letter, filepath.Join(dest, second+partial)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(t.Context(), at(source), dest, o); err == nil {
+		t.Error("a link was followed")
+	}
+	if err := os.Remove(filepath.Join(dest, second+partial)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(t.Context(), at(source), dest, o); err == nil {
+		t.Error("a file was replaced")
+	}
+	for path, text := range map[string]string{letter: "x", filepath.Join(dest, second): "y",
+		filepath.Join(dest, "notes.txt"): "z"} {
+		if string(read(t, path)) != text {
+			t.Errorf("%s has changed", path)
+		}
+	}
+	if err := os.Remove(filepath.Join(dest, second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(t.Context(), at(source), dest, o); err != nil || !exists(dest, "notes.txt") {
+		t.Errorf("%v", err)
 	}
 }
 
 // TestFormats has formats of single modules.
 func TestFormats(t *testing.T) {
 	source, dest := writeLlama(t, 1, 96), filepath.Join(t.TempDir(), "dest")
-	_, err := Run(t.Context(), source, dest, Options{Quantize: true, Bits: 2, Overrides: []string{
+	_, err := Run(t.Context(), at(source), dest, Options{Quantize: true, Bits: 2, Overrides: []string{
 		"*.mlp.*=5:32", "*.k_proj=plain", "model.embed_tokens=mxfp8"}})
 	if err != nil {
 		t.Fatal(err)
@@ -455,10 +490,11 @@ func TestRecipe(t *testing.T) {
 func TestDequantize(t *testing.T) {
 	source, packed := writeLlama(t, 1, 96), filepath.Join(t.TempDir(), "packed")
 	plain := filepath.Join(t.TempDir(), "plain")
-	if _, err := Run(t.Context(), source, packed, Options{Quantize: true, Mode: "nvfp4"}); err != nil {
+	_, err := Run(t.Context(), at(source), packed, Options{Quantize: true, Mode: "nvfp4"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(t.Context(), packed, plain, Options{Dequantize: true}); err != nil {
+	if _, err := Run(t.Context(), at(packed), plain, Options{Dequantize: true}); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(read(t, plain, "config.json")), "quantization") {
@@ -501,7 +537,7 @@ func TestMemory(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		o.threads, o.shardBytes = 2, 1<<40
-		if _, err := Run(t.Context(), source, filepath.Join(t.TempDir(), "dest"), o); err != nil {
+		if _, err := Run(t.Context(), at(source), filepath.Join(t.TempDir(), "dest"), o); err != nil {
 			t.Fatal(err)
 		}
 		runtime.ReadMemStats(&after)
@@ -522,7 +558,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 	for b.Loop() {
 		dest := filepath.Join(b.TempDir(), "dest")
-		done, err := Run(b.Context(), source, dest, Options{Quantize: true})
+		done, err := Run(b.Context(), at(source), dest, Options{Quantize: true})
 		if err != nil {
 			b.Fatal(err)
 		}

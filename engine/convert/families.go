@@ -25,7 +25,9 @@ type family struct {
 
 // keeps reports whether the tensor called name keeps its type.
 func (f *family) keeps(name string) bool {
-	return slices.ContainsFunc(f.kept, func(part string) bool { return strings.Contains(name, part) })
+	return slices.ContainsFunc(f.kept, func(part string) bool {
+		return strings.Contains(name, part)
+	})
 }
 
 // Supported returns the values of model_type that can be converted, sorted.
@@ -160,7 +162,8 @@ var families = map[string]*family{
 		eight: []string{"block_sparse_moe.gate"}, kept: []string{"e_score_correction_bias"}},
 	"ministral3": plain,
 	"mistral":    plain,
-	"mistral3":   {steps: []step{drop("vision_tower", "multi_modal_projector"), underText, dropTied}},
+	"mistral3": {steps: []step{drop("vision_tower", "multi_modal_projector"), underText,
+		dropTied}},
 	"mixtral": {steps: []step{dropTied,
 		stack(".block_sparse_moe.experts.", ".block_sparse_moe.switch_mlp.", mixtralParts...)}},
 	"muse_glimmer":      museGlimmer,

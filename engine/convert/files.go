@@ -171,7 +171,11 @@ func (f *formats) config() json.RawMessage {
 
 // copyFiles copies the tokenizer, the chat template and others.
 func (c *conversion) copyFiles() error {
-	entries, err := os.ReadDir(c.source.Dir)
+	tree := c.source.FS
+	if c.source.Dir != "" {
+		tree = os.DirFS(c.source.Dir)
+	}
+	entries, err := fs.ReadDir(tree, ".")
 	if err != nil {
 		return err
 	}
@@ -203,33 +207,35 @@ func (c *conversion) writeCard() error {
 	if err != nil {
 		data = []byte("---\nlanguage: en\n---\n")
 	}
-	return c.writeFile("README.md", card(string(data)))
+	return c.writeFile("README.md", card(string(data), c.o.Name))
 }
 
-// card returns the card of an MLX conversion. Its text goes: it is about other files.
-func card(text string) []byte {
+// card returns the card of an MLX conversion of the model called base, if it is known. The text of
+// the card goes: it is about other files.
+func card(text, base string) []byte {
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	var kept, tags []string
+	dropped := []string{"library_name", "pipeline_tag", "tags"}
+	if base != "" {
+		dropped = append(dropped, "base_model")
+	}
 	if lines[0] == "---" {
 		key := ""
 		for _, line := range lines[1:] {
 			if line == "---" || line == "..." {
 				break
 			}
-			if name, value, ok := strings.Cut(line, ":"); ok && line == strings.TrimLeft(line, " -#") {
+			name, value, ok := strings.Cut(line, ":")
+			if ok && line == strings.TrimLeft(line, " -#") {
 				key = name
 				if key == "tags" {
-					value = strings.Trim(strings.TrimSpace(value), "[]")
-					for _, tag := range strings.Split(value, ",") {
-						if tag = strings.TrimSpace(tag); tag != "" {
-							tags = append(tags, tag)
-						}
-					}
+					tags = append(tags, listed(value)...)
 				}
-			} else if tag, ok := strings.CutPrefix(strings.TrimSpace(line), "- "); ok && key == "tags" {
+			} else if tag, ok := strings.CutPrefix(strings.TrimSpace(line), "- "); ok &&
+				key == "tags" {
 				tags = append(tags, tag)
 			}
-			if !slices.Contains([]string{"library_name", "pipeline_tag", "tags"}, key) {
+			if !slices.Contains(dropped, key) {
 				kept = append(kept, line)
 			}
 		}
@@ -238,8 +244,21 @@ func card(text string) []byte {
 		tags = append(tags, "mlx")
 	}
 	kept = append(kept, "library_name: mlx", "pipeline_tag: text-generation", "tags:")
+	if base != "" {
+		kept = slices.Insert(kept, len(kept)-1, "base_model: "+base)
+	}
 	for _, tag := range tags {
 		kept = append(kept, "- "+tag)
 	}
 	return []byte("---\n" + strings.Join(kept, "\n") + "\n---\n")
+}
+
+// listed returns the items of a list on one line, "[a, b]".
+func listed(value string) (items []string) {
+	for _, item := range strings.Split(strings.Trim(strings.TrimSpace(value), "[]"), ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			items = append(items, item)
+		}
+	}
+	return items
 }

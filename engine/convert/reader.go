@@ -194,8 +194,8 @@ func (r *reader) unpackRows(t *tensor, from, to int, s *scratch) ([]byte, error)
 		for k := range t.cols {
 			checkpoint.UnpackRow(w, row, sorted, g*t.pick.skip+k)
 			for i := from; i < to; i++ {
-				quantize.PutFloat(out, (i-from)*t.cols+k, row[t.pick.first+i%t.pick.take*t.pick.step],
-					t.dtype)
+				v := row[t.pick.first+i%t.pick.take*t.pick.step]
+				quantize.PutFloat(out, (i-from)*t.cols+k, v, t.dtype)
 			}
 		}
 		return out, nil

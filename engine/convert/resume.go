@@ -13,8 +13,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync/atomic"
 
 	"headroom/app/disk"
@@ -94,11 +92,6 @@ func (c *conversion) begin(dest string) error {
 		return wrap(err, "The folder cannot be written")
 	}
 	c.lock = lock
-	if !found || old.Plan != plan {
-		if err := c.clear(); err != nil {
-			return wrap(err, "The old model cannot be removed")
-		}
-	}
 	return wrap(c.saveState(), "The folder cannot be written")
 }
 
@@ -124,8 +117,8 @@ func readState(dir string) (*state, bool) {
 	return s, err == nil && json.Unmarshal(data, s) == nil && s.Plan != ""
 }
 
-// checkFolder refuses a folder that has something else than an earlier run of the same plan, unless
-// it is to be replaced.
+// checkFolder refuses a folder that has something else than an earlier run of the same plan. Nothing
+// is ever replaced.
 func (c *conversion) checkFolder(old *state, found bool, plan string) error {
 	entries, err := os.ReadDir(c.dest)
 	switch {
@@ -133,16 +126,16 @@ func (c *conversion) checkFolder(old *state, found bool, plan string) error {
 		return nil
 	case err != nil:
 		return wrap(err, "The folder cannot be read")
-	case found && old.Plan == plan || c.o.Replace:
+	case found && old.Plan == plan:
 		return nil
 	case found:
 		return problem.New(problem.Exists, "The folder has another unfinished conversion",
 			c.dest+" was begun with another source or other options",
-			"Use the same ones to go on, choose another folder, or replace it.")
+			"Use the same ones to go on, or choose another folder.")
 	}
 	return problem.New(problem.Exists, "The folder is not empty",
 		fmt.Sprintf("%s has %s", c.dest, entries[0].Name()),
-		"Choose another folder, or replace the model in it.")
+		"Choose another folder, or move that one.")
 }
 
 // checkSpace refuses a result that does not fit on the disk.
@@ -170,25 +163,6 @@ func (c *conversion) checkSpace() error {
 	return nil
 }
 
-// clear removes the weights of the model that is replaced, and what says that it is one.
-func (c *conversion) clear() error {
-	entries, err := os.ReadDir(c.dest)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		name := e.Name()
-		weights := strings.HasPrefix(name, "model") &&
-			(strings.HasSuffix(name, ".safetensors") || strings.HasSuffix(name, partial))
-		if weights || slices.Contains([]string{"config.json", indexFile, stateFile}, name) {
-			if err := os.Remove(filepath.Join(c.dest, name)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 func (c *conversion) saveState() error {
 	data, err := json.Marshal(&c.state)
 	if err != nil {
@@ -200,6 +174,7 @@ func (c *conversion) saveState() error {
 // write writes all files that are not complete.
 func (c *conversion) write(ctx context.Context) error {
 	for _, s := range c.shards {
+		damaged := false
 		if sums := c.state.Shards[s.name]; sums != nil {
 			if c.isComplete(ctx, s, sums) {
 				c.keptShards++
@@ -210,9 +185,9 @@ func (c *conversion) write(ctx context.Context) error {
 				return err
 			}
 			c.o.Warn(s.name + " of the earlier run is damaged and is written again.")
-			delete(c.state.Shards, s.name)
+			damaged = true
 		}
-		sums, err := c.writeShard(ctx, s)
+		sums, err := c.writeShard(ctx, s, damaged)
 		if err != nil {
 			return wrap(err, s.name+" cannot be written")
 		}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"headroom/app/disk"
 	"headroom/kernels/cpu"
@@ -102,10 +103,13 @@ func (c *conversion) compute(p piece, isa cpu.ISA, s *scratch) (out [3][]byte, e
 	return out, nil
 }
 
-// writeShard writes a file and returns the checksum of each piece.
-func (c *conversion) writeShard(ctx context.Context, s *shard) (sums []uint32, err error) {
+// writeShard writes a file and returns the checksum of each piece. With replaces, it replaces the
+// file of this name, which an earlier run has written. Otherwise there must be none.
+func (c *conversion) writeShard(ctx context.Context, s *shard, replaces bool) (sums []uint32,
+	err error) {
 	path := filepath.Join(c.dest, s.name)
-	file, err := os.OpenFile(path+partial, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	const flags = os.O_RDWR | os.O_CREATE | os.O_TRUNC | syscall.O_NOFOLLOW
+	file, err := os.OpenFile(path+partial, flags, 0o644)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +147,11 @@ func (c *conversion) writeShard(ctx context.Context, s *shard) (sums []uint32, e
 	if err := file.Sync(); err != nil {
 		return nil, err
 	}
-	if err := os.Rename(path+partial, path); err != nil {
+	rename := disk.Rename // replaces nothing
+	if replaces {
+		rename = os.Rename
+	}
+	if err := rename(path+partial, path); err != nil {
 		return nil, err
 	}
 	disk.SyncDir(c.dest)

@@ -60,7 +60,8 @@ func Header(tensors []Tensor, metadata map[string]string) ([]byte, error) {
 	return header, nil
 }
 
-// appendHeader sets From and To, relative to the data section, and appends the padded JSON header. The tensors must be in the order of their data.
+// appendHeader sets From and To, relative to the data section, and appends the padded JSON header.
+// The tensors must be in the order of their data.
 func appendHeader(b []byte, tensors []Tensor, metadata map[string]string) ([]byte, error) {
 	b = append(b, '{')
 	var err error

@@ -51,8 +51,9 @@ static void KERNEL(quantize_floats)(const void *data, int dtype, int bits, int g
         if (group == 16) { // NVFP4
             const uint32_t s = to_e4m3(x);
             scales[g] = (uint8_t)s;
-            factor = s ? 1 / (s < 8 ? (float)s * 0x1p-9f : from_bits((s << 20) + ((127u - 7) << 23)))
-                       : 0;
+            const float scale =
+                s < 8 ? (float)s * 0x1p-9f : from_bits((s << 20) + ((127u - 7) << 23));
+            factor = s ? 1 / scale : 0;
         } else {
             const uint32_t b = to_bits(x), e = b >> 23, fraction = b & 0x7fffff;
             const uint32_t s = e == 0 ? fraction > 0x400000 : e + (fraction && e < 254);

@@ -50,7 +50,8 @@ SIMD void load_group(float *to, const void *data, int dtype, int64_t at, int n) 
         for (int i = 0; i < n; i += 16)
             v_store(to + i, v_load_bf16((const uint16_t *)data + at + i));
     else
-        for (int i = 0; i < n; i += 16) v_store(to + i, v_load_f16((const uint16_t *)data + at + i));
+        for (int i = 0; i < n; i += 16)
+            v_store(to + i, v_load_f16((const uint16_t *)data + at + i));
 }
 
 // Stores x as element i of to, rounded to nearest even.

@@ -1,10 +1,9 @@
-// Package quantize packs matrices of floats as MLX does on a GPU, bit for bit: the formats are those
-// of kernels.Weight. It runs on the CPU when a model is converted, so it has no operators.
+// Package quantize packs matrices of floats as MLX does on a GPU, bit for bit. The formats are
+// those of kernels.Weight. It runs on the CPU when a model is converted, so it has no operators.
 //
-// The definition is MLX 0.32.4, the Metal kernels affine_quantize and fp_quantize. MLX rounds
-// otherwise on a CPU: ties to even, to the nearest value instead of toward larger magnitudes, and it
-// knows no zeros with a sign. plain.go has the definition in Go, and affine.c and floats.c compute
-// the same bits with SIMD.
+// The definition is MLX 0.32.4, the Metal kernels affine_quantize and fp_quantize. On a CPU, MLX
+// rounds ties in another way (see DECISIONS.md). plain.go has the definition in Go, and affine.c
+// and floats.c compute the same bits with SIMD.
 package quantize
 
 import (

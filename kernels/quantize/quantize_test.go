@@ -101,7 +101,9 @@ func TestNative(t *testing.T) {
 				got := f.packed(n, dtype)
 				f.Pack(isa, got, data, dtype)
 				for g := range n / f.Group {
-					part := func(b []byte) []byte { return b[g*len(b)*f.Group/n : (g+1)*len(b)*f.Group/n] }
+					part := func(b []byte) []byte {
+						return b[g*len(b)*f.Group/n : (g+1)*len(b)*f.Group/n]
+					}
 					if !bytes.Equal(part(got.Codes), part(want.Codes)) ||
 						!bytes.Equal(part(got.Scales), part(want.Scales)) ||
 						got.Biases != nil && !bytes.Equal(part(got.Biases), part(want.Biases)) {
@@ -151,8 +153,8 @@ func TestAffine(t *testing.T) {
 		codes := make([]uint8, 32)
 		scale, bias := affineGroup(codes, c.group, 2)
 		if scale != c.scale || bias != c.bias || [4]uint8(codes) != c.codes {
-			t.Errorf("%s: got scale %g, bias %g, codes %d, expected %g, %g, %d", c.name, scale, bias,
-				codes[:4], c.scale, c.bias, c.codes)
+			t.Errorf("%s: got scale %g, bias %g, codes %d, expected %g, %g, %d", c.name, scale,
+				bias, codes[:4], c.scale, c.bias, c.codes)
 		}
 	}
 }

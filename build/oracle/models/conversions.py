@@ -2,8 +2,8 @@
 
 First, groups of all kinds in every format have the bits that MLX's Metal kernels give (metal.py).
 Then random models are converted by mlx-lm, with these kernels in place of MLX's own, and by
-Headroom. Names, shapes, types and bytes of all tensors must be equal, and so must config.json. mlx-lm
-loads what Headroom has written. The sources are in mlx-lm's layout and in that of the originals.
+Headroom. Names, shapes, types and bytes of all tensors must be equal, and so must config.json.
+mlx-lm loads what Headroom has written. The sources are in mlx-lm's layout and in that of the originals.
 """
 
 import contextlib
@@ -52,7 +52,8 @@ def hard_groups(rng, dtype, rows, width):
     at = np.arange(width)
     groups += [np.zeros(width), -np.zeros(width), np.full(width, most), np.full(width, -most),
                most * (1 - 2 * (at % 2)), at / 4, 6 - at % 64 / 4, at / 8 - 6, at * 2.0**-10,
-               448 - 8.0 * (at % 32), np.where(at % 32 == 7, -100, 0.01 * rng.standard_normal(width))]
+               448 - 8.0 * (at % 32)]
+    groups.append(np.where(at % 32 == 7, -100, 0.01 * rng.standard_normal(width)))
     while len(groups) < rows:
         groups.append(rng.standard_normal(width) * 10.0 ** rng.uniform(-8, 4))
     x = np.clip(np.array(groups[:rows]), -most, most).astype(np.float32)
@@ -72,15 +73,24 @@ def same(a, b):
     return a.shape == b.shape and a.dtype == b.dtype and np.array_equal(view(a), view(b))
 
 
+LLAMA = {"model_type": "llama", "hidden_size": 256, "num_hidden_layers": 1, "vocab_size": 300,
+         "intermediate_size": 256, "num_attention_heads": 4, "num_key_value_heads": 4,
+         "rms_norm_eps": 1e-6, "tie_word_embeddings": True}
+
+
 def check_groups(headroom, folder):
     """Returns the formats in which groups differ from those of Metal."""
     failed, rng, count = [], np.random.default_rng(3), 0
     formats = [("affine", bits, group) for bits, group in metal.AFFINE]
     formats += [(mode, *format) for mode, format in metal.MODES.items()]
+    model_class, args = _get_classes(LLAMA)
+    model = model_class(args.from_dict(LLAMA))
     for dtype in metal.TYPES:
+        model.set_dtype(dtype)
         w = hard_groups(rng, dtype, 300, 256)
         source = Path(folder, "groups")
-        write(source, {"model_type": "llama"}, {"model.embed_tokens.weight": w})
+        write(source, LLAMA, {**dict(tree_flatten(model.parameters())),
+                              "model.embed_tokens.weight": w})
         for mode, bits, group in formats:
             run(headroom, source, Path(folder, "packed"),
                 ["--mode", mode, "--bits", str(bits), "--group-size", str(group)])
@@ -245,7 +255,7 @@ mlx_convert = importlib.import_module("mlx_lm.convert")  # mlx_lm.convert is the
 
 
 class Tokenizer:
-    """Stands for that of the source. The tokenizers of transformers do not read weights.tokenizer."""
+    """Stands for that of the source: transformers does not read weights.tokenizer."""
 
     def save_pretrained(self, folder):
         pass
@@ -286,7 +296,8 @@ def formats(config, names):
 
 
 def differences(got, want, kept):
-    """What differs between two folders. Tensors whose name has the text kept may be in got alone."""
+    """What differs between two folders. Tensors with the text kept in their name may be in got
+    alone."""
     a, b, found = tensors_of(got), tensors_of(want), []
     names = b.keys()
     if missing := sorted(b.keys() - a.keys()):

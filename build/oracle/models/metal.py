@@ -35,13 +35,13 @@ def source():
     for name in ("fp4.h", "fp8.h"):
         parts.append((KERNELS / name).read_text().replace("#pragma once", ""))
     for name in ("get_pack_factor", "get_bytes_per_pack"):
-        parts.append(cut(affine, f"template <int bits, int wsize = 8>\ninline constexpr short {name}"))
+        start = f"template <int bits, int wsize = 8>\ninline constexpr short {name}"
+        parts.append(cut(affine, start))
     parts.append(cut(fp, "template <int bits>\nstruct Quantize "))
     for text, name in ((affine, "affine_quantize"), (fp, "fp_quantize")):
         found = re.search(r"template <[^>]*>\n\[\[kernel\]\] void " + name + r"\(", text)
         parts.append(cut(text, found[0]))
     text = "".join(parts)
-    # C++ has no half precision literals in bit operations: both are exact in float.
     return re.sub(r"\[\[[^\]]*\]\]", "", text) + "".join(entries())
 
 
