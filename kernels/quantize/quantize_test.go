@@ -79,6 +79,8 @@ func hardGroups(r *rand.Rand, size int, dtype kernels.DType) (values []float32) 
 	add(func(i int) float32 { return float32(i-size/2) * 0.5 })
 	add(func(i int) float32 { return 448 - 8*float32(i) })
 	add(func(i int) float32 { return float32(i) * 0x1p-10 })
+	// In 2 bits, a quotient is the largest float below 0.5. Adding 0.5 to it would give 1.
+	add(func(i int) float32 { return []float32{6 - 20*0x1p-23, 5 - 16*0x1p-23, 0}[min(i, 2)] })
 	add(func(i int) float32 {
 		if i == size/3 {
 			return -100
@@ -149,6 +151,8 @@ func TestAffine(t *testing.T) {
 		{"positive", fill(5, 8, 7, 6, 5), -1, 8, [4]uint8{0, 1, 2, 3}},
 		// The step 4/3 becomes 2.5/2, so that 0 is code 2 exactly. -1.5 would be 3.2.
 		{"zero is exact", fill(0, 2.5, -1.5, 0, 1.25), -1.25, 2.5, [4]uint8{0, 3, 2, 1}},
+		{"below a tie", fill(0, 6-20*0x1p-23, 5-16*0x1p-23), -(2 - 7*0x1p-23), 6 - 20*0x1p-23,
+			[4]uint8{0, 0, 3, 3}},
 	} {
 		codes := make([]uint8, 32)
 		scale, bias := affineGroup(codes, c.group, 2)

@@ -54,6 +54,9 @@ def hard_groups(rng, dtype, rows, width):
                most * (1 - 2 * (at % 2)), at / 4, 6 - at % 64 / 4, at / 8 - 6, at * 2.0**-10,
                448 - 8.0 * (at % 32)]
     groups.append(np.where(at % 32 == 7, -100, 0.01 * rng.standard_normal(width)))
+    below = np.zeros(width)  # in 2 bits, a quotient is the largest float below 0.5
+    below[::32], below[1::32] = 6 - 20 * 2.0**-23, 5 - 16 * 2.0**-23
+    groups.append(below)
     while len(groups) < rows:
         groups.append(rng.standard_normal(width) * 10.0 ** rng.uniform(-8, 4))
     x = np.clip(np.array(groups[:rows]), -most, most).astype(np.float32)
