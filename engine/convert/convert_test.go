@@ -366,7 +366,8 @@ func TestForeignFiles(t *testing.T) {
 	o.wrote = nil
 	other := o
 	other.Quantize = true
-	if _, err := Run(t.Context(), at(source), dest, other); problem.From(err).Code != problem.Exists {
+	_, err := Run(t.Context(), at(source), dest, other)
+	if problem.From(err).Code != problem.Exists {
 		t.Errorf("another conversion went on: %v", err)
 	}
 	var second string
@@ -415,8 +416,8 @@ func TestForeignFiles(t *testing.T) {
 // TestFormats has formats of single modules.
 func TestFormats(t *testing.T) {
 	source, dest := writeLlama(t, 1, 96), filepath.Join(t.TempDir(), "dest")
-	_, err := Run(t.Context(), at(source), dest, Options{Quantize: true, Bits: 2, Overrides: []string{
-		"*.mlp.*=5:32", "*.k_proj=plain", "model.embed_tokens=mxfp8"}})
+	_, err := Run(t.Context(), at(source), dest, Options{Quantize: true, Bits: 2,
+		Overrides: []string{"*.mlp.*=5:32", "*.k_proj=plain", "model.embed_tokens=mxfp8"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -537,7 +538,8 @@ func TestMemory(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		o.threads, o.shardBytes = 2, 1<<40
-		if _, err := Run(t.Context(), at(source), filepath.Join(t.TempDir(), "dest"), o); err != nil {
+		dest := filepath.Join(t.TempDir(), "dest")
+		if _, err := Run(t.Context(), at(source), dest, o); err != nil {
 			t.Fatal(err)
 		}
 		runtime.ReadMemStats(&after)

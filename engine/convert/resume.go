@@ -117,8 +117,8 @@ func readState(dir string) (*state, bool) {
 	return s, err == nil && json.Unmarshal(data, s) == nil && s.Plan != ""
 }
 
-// checkFolder refuses a folder that has something else than an earlier run of the same plan. Nothing
-// is ever replaced.
+// checkFolder refuses a folder that has something else than an earlier run of the same plan.
+// Nothing is ever replaced.
 func (c *conversion) checkFolder(old *state, found bool, plan string) error {
 	entries, err := os.ReadDir(c.dest)
 	switch {

@@ -3,7 +3,8 @@
 First, groups of all kinds in every format have the bits that MLX's Metal kernels give (metal.py).
 Then random models are converted by mlx-lm, with these kernels in place of MLX's own, and by
 Headroom. Names, shapes, types and bytes of all tensors must be equal, and so must config.json.
-mlx-lm loads what Headroom has written. The sources are in mlx-lm's layout and in that of the originals.
+mlx-lm loads what Headroom has written. The sources are in mlx-lm's layout and in that of the
+originals.
 """
 
 import contextlib
