@@ -116,6 +116,11 @@ func sameWithDrafts(t *testing.T, src engine.Source, o engine.Options, prompts [
 			s = sample.Params{Temperature: 0.8, Seed: new(uint64(i)), TopK: 20,
 				RepetitionPenalty: 1.05}
 		}
+		if i%4 == 3 { // samplers that only the host has
+			s.XTC = sample.XTC{Probability: 0.5, Threshold: 0.02}
+			s.DRY = sample.DRY{Multiplier: 0.8}
+			s.FrequencyPenalty, s.FrequencyContextTokens = 0.1, 40
+		}
 		s.Logprobs = 1
 		ask(engine.Request{Prompt: p, MaxTokens: 24 + i%7, Sampling: s, IgnoreEOS: true})
 	}
@@ -215,7 +220,8 @@ func TestDraftGain(t *testing.T) {
 	}
 }
 
-// TestPrediction: a text that the answer repeats is looked up from its first tokens on.
+// TestPrediction: a text that the answer repeats is looked up from its first tokens on. Its drafts
+// are counted apart.
 func TestPrediction(t *testing.T) {
 	e := open(t, engine.Options{Speculate: engine.SpeculateLookup})
 	e.FreeRows()
@@ -230,6 +236,13 @@ func TestPrediction(t *testing.T) {
 	if more := done.Usage.AcceptedTokens - plain.Usage.AcceptedTokens; more < len(want)/4 {
 		t.Errorf("%d drafts were right without the prediction, %d with it",
 			plain.Usage.AcceptedTokens, done.Usage.AcceptedTokens)
+	}
+	if p := plain.Usage.Drafts().Prediction; p != (draft.Counts{}) {
+		t.Errorf("without a prediction, %+v of its drafts", p)
+	}
+	if d := done.Usage.Drafts(); d.Prediction.Accepted < len(want)/2 ||
+		d.Prediction.Accepted+d.Lookup.Accepted != done.Usage.AcceptedTokens {
+		t.Errorf("%+v of %d right drafts", d, done.Usage.AcceptedTokens)
 	}
 }
 
@@ -442,6 +455,18 @@ func BenchmarkVerify(b *testing.B) {
 				}
 				b.ReportMetric(times[1][len(times[1])/2]*1000, "ms/row")
 			})
+		}
+	}
+}
+
+// TestLookupsOfInfo: the engine says whether tokens are looked up, alone or beside the block.
+func TestLookupsOfInfo(t *testing.T) {
+	for how, want := range map[string][2]any{engine.SpeculateAuto: {"mtp", true},
+		engine.SpeculateLookup: {"", true}, engine.SpeculateMTP: {"mtp", false},
+		engine.SpeculateOff: {"", false}} {
+		i := open(t, engine.Options{Speculate: how}).Info()
+		if got := [2]any{i.Drafter, i.Lookups}; got != want {
+			t.Errorf("%q: %v, expected %v", how, got, want)
 		}
 	}
 }

@@ -76,6 +76,10 @@ func manyKinds(r *rand.Rand, context int, forms bool) (list []engine.Request) {
 			q.Sampling.Temperature, q.Sampling.Seed = 0.9, new(uint64(i))
 			q.Sampling.RepetitionPenalty, q.Sampling.TopP = 1.1, 0.9
 			q.Sampling.FrequencyPenalty, q.Sampling.RepetitionContextTokens = 0.3, 1+r.IntN(30)
+			if i%2 == 0 {
+				q.Sampling.XTC, q.Sampling.DRY = sample.XTC{Probability: 0.3},
+					sample.DRY{Multiplier: 0.8, ContextTokens: i}
+			}
 		}
 		switch r.IntN(6) {
 		case 0:

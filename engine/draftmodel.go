@@ -38,7 +38,8 @@ type DraftModel struct {
 // CheckDraftTokens returns an error unless n is a valid DraftModel.Tokens.
 func CheckDraftTokens(n int) error {
 	if n < 0 || n > draft.MaxTokens {
-		return fmt.Errorf("expected 0 to %d drafts, got %d", draft.MaxTokens, n)
+		return fmt.Errorf("it is %d, expected 1 to %d tokens, or 0 for as many as are worth their "+
+			"time", n, draft.MaxTokens)
 	}
 	return nil
 }
@@ -71,6 +72,11 @@ func UsesDraftModel(speculate string) bool {
 		return true
 	}
 	return false
+}
+
+// looksUp reports whether tokens may be looked up.
+func (o *Options) looksUp() bool {
+	return o.Speculate == SpeculateAuto || o.Speculate == SpeculateLookup
 }
 
 // drafter returns Info.Drafter.

@@ -67,9 +67,6 @@ func open(ctx context.Context, src Source, o Options, p plan.Options) (e *Engine
 	e.kernels = e.device.Kernels
 	if e.device.Name == DeviceCPU {
 		e.kernels = kernels.NewCountingDevice(e.kernels, heartbeat)
-		if d, ok := e.device.Kernels.(kernels.Discarder); ok {
-			e.kernels = &discarding{e.kernels, d}
-		}
 	}
 	if err := e.makePlan(src, p); err != nil {
 		e.device.Close()
@@ -85,6 +82,7 @@ func open(ctx context.Context, src Source, o Options, p plan.Options) (e *Engine
 		StateFormat: made.State.Describe(made.Spec.Layers)}
 	e.info.ContextTokens, e.info.Drafter = made.ContextTokens, e.drafter()
 	e.info.DraftModel, e.info.DraftModelUnused = e.draftModelInUse()
+	e.info.Lookups = made.DraftTokens > 0 && o.looksUp()
 	e.warnOfNoDrafter(p)
 	e.loop = loop.New(e.loopConfig(heartbeat))
 	return e, nil
@@ -175,6 +173,9 @@ func (e *Engine) loadModel(ctx context.Context, src Source, p *plan.Plan,
 	if err != nil {
 		return w, nil, err
 	}
+	if err := w.CheckHoles(); err != nil {
+		return w, nil, err
+	}
 	copying(1)
 	r = runner.New(e.kernels, m, p.Runner)
 	if err := e.kernels.Sync(); err != nil {
@@ -218,8 +219,8 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 		Runner: e.runner, Text: e.TextProcessor, Sched: e.schedOptions(),
 		ContextTokens: p.ContextTokens, QueueRequests: o.QueueRequests, Speculate: o.Speculate,
 		MaxPrefillStall: o.MaxPrefillStall, Draft: o.Draft, DraftModel: e.loopDraftModel(),
-		AttachedDrafts: e.attachedDrafts(),
-		History:        o.History, Fingerprint: e.weights.Fingerprint(),
+		AttachedDrafts: e.attachedDrafts(), NoBlock: e.plan.DrafterError != nil,
+		History: o.History, Fingerprint: e.weights.Fingerprint(),
 		KVFormats: e.info.KVFormat + ", states " + e.info.StateFormat,
 		Heartbeat: heartbeat,
 		SlotBytes: p.SlotBytes(),

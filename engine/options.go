@@ -210,4 +210,6 @@ type Info struct {
 	Drafter string
 	// DraftModel is the name of Options.DraftModel if that drafts; "" if it does not.
 	DraftModel string
+	// Lookups says that tokens are looked up to decode ahead.
+	Lookups bool
 }

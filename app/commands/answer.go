@@ -119,7 +119,8 @@ func (t *talker) holdLogs() (release func()) {
 // request returns the conversation as a request. Without a chat template, the model gets the last
 // message as plain text to continue.
 func (t *talker) request(messages []chat.Message) *generate.Request {
-	q := &generate.Request{Params: t.flags.params()}
+	params, _ := t.flags.params() // checked before
+	q := &generate.Request{Params: params}
 	if t.flags.ChatTemplateArgs != "" {
 		q.TemplateKwargs = json.RawMessage(t.flags.ChatTemplateArgs)
 	}
@@ -323,10 +324,10 @@ func (s reply) figures(out io.Writer) {
 // else why there were none; "" if nobody wanted any.
 func (s reply) drafts() string {
 	u, why := s.event.Usage, s.event.NoDrafts
-	switch gained := s.event.Timing.Gained(); {
-	case u.DraftTokens > 0 && gained > 0:
+	switch speedup := s.event.Timing.Speedup(); {
+	case u.DraftTokens > 0 && speedup > 0:
 		return fmt.Sprintf("%d of %s accepted, decoded about %.2f times as fast as without drafts",
-			u.AcceptedTokens, count(u.DraftTokens, "draft"), gained)
+			u.AcceptedTokens, count(u.DraftTokens, "draft"), speedup)
 	case why.Cause == draft.NoCause, why.Cause == draft.Off, why.Cause == draft.Short:
 		return ""
 	}

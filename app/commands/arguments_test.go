@@ -78,10 +78,18 @@ func TestFlagsAnywhere(t *testing.T) {
 		{[]string{"hi", "--logit-bias", "5=200"}, 2, "--logit-bias: expected the ID of a token"},
 		{[]string{"hi", "--logit-bias", "five=2"}, 2, "--logit-bias"},
 		{[]string{"hi", "--repetition-context-size", "-1"}, 2, "must be 0 or more, got -1"},
-		{[]string{"hi", "--xtc-probability", "0.5"}, 2,
-			"--xtc-probability is not supported: Headroom does not have XTC\n"},
-		{[]string{"hi", "--dry-multiplier=0.8"}, 2,
-			"--dry-multiplier is not supported: Headroom does not have DRY\n"},
+		{[]string{"hi", "--mirostat", "2"}, 2,
+			"--mirostat is not supported: Headroom does not have Mirostat\n"},
+		{[]string{"hi", "--typical-p=0.8"}, 2,
+			"--typical-p is not supported: Headroom does not have typical sampling\n"},
+		{[]string{"hi", "--xtc-probability", "2"}, 2,
+			"--xtc-probability: must be between 0 and 1, got 2"},
+		{[]string{"hi", "--dry-allowed-length=0"}, 2,
+			"--dry-allowed-length: must be between 1 and 1048576, got 0"},
+		{[]string{"hi", "--presence-context-size=-1"}, 2,
+			"--presence-context-size: must be between 1 and 1048576, got -1"},
+		{[]string{"hi", "--dry-sequence-breaker="}, 2,
+			"--dry-sequence-breakers: expected texts of 1 to 256 bytes, got one of 0"},
 		{[]string{"hi", "--image", "x.png"}, 2,
 			"--image is not supported: Headroom reads text only\n"},
 		{[]string{"hi", "--chat-template-args", "[]"}, 2,
@@ -130,6 +138,18 @@ func TestSamplingFlags(t *testing.T) {
 		"--repeat-last-n=1"); a == b {
 		t.Error("the length of the penalty's context has no effect")
 	}
+	if got := ask("--temp=2", "--max-tokens=40", "--xtc-probability=1",
+		"--xtc-threshold=0.01"); got == long {
+		t.Error("XTC has no effect")
+	}
+	again := []string{"--temp=0", "--max-tokens=40", "--logit-bias=70=100"}
+	loop := ask(again...)
+	if got := ask(append(again, "--dry-multiplier=50")...); got == loop {
+		t.Errorf("DRY has no effect on %q", loop)
+	}
+	if got := ask(append(again, "--dry-multiplier=50", "--dry-penalty-last-n=0")...); got != loop {
+		t.Errorf("DRY that looks at no token: %q, expected %q", got, loop)
+	}
 	word := strings.Fields(greedy)[1]
 	if got := ask("--temp=0", "--stop", word); got != greedy[:strings.Index(greedy, word)]+"\n" {
 		t.Errorf("with the stop text %q: %q", word, got)
@@ -174,7 +194,8 @@ func TestJSONAnswer(t *testing.T) {
 var verboseLines = regexp.MustCompile(`^Prompt: \d+ tokens, \d+\.\d{3} tokens-per-sec
 Generation: 3 tokens, \d+\.\d{3} tokens-per-sec
 Peak memory: 0\.\d{3} GB
-$`)
+(Drafts: .*
+)?$`)
 
 func TestVerbose(t *testing.T) {
 	isolate(t)

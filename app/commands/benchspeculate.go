@@ -15,6 +15,7 @@ import (
 
 	"headroom/app/bench"
 	"headroom/engine"
+	"headroom/engine/problem"
 )
 
 // BenchSpeculate is `headroom bench speculate`.
@@ -27,6 +28,7 @@ type BenchSpeculate struct {
 	Tokens     int       `help:"Tokens to decode per answer." default:"64"`
 	Passes     int       `help:"Passes to measure for each figure; the first quartile of their durations counts." default:"20"`
 	Free       bool      `help:"Drafts cost no time, as if they were looked up. Default: if the model has a block that drafts, its time is included."`
+	WholeHead  bool      `help:"Also measure drafts for which the block computes its whole head, where it could choose from a shortlist of the vocabulary."`
 	Threads    int       `help:"Compute threads. Default: one per performance core."`
 	Processor  bool      `help:"Also print the processor time of a token, compared with plain decoding."`
 	JSON       bool      `name:"json" help:"Print the figures as JSON."`
@@ -93,7 +95,7 @@ func (c *BenchSpeculate) checkShapes() error {
 	if c.DraftModel == "" {
 		return nil
 	}
-	drafts, err := shapeOf(c.DraftModel)
+	drafts, err := c.draftShape()
 	for i := 0; i < len(c.Shapes) && err == nil; i++ {
 		var shape bench.Shape
 		if shape, err = shapeOf(c.Shapes[i]); err == nil {
@@ -104,6 +106,19 @@ func (c *BenchSpeculate) checkShapes() error {
 	return err
 }
 
+// draftShape returns the shape of the draft model.
+func (c *BenchSpeculate) draftShape() (bench.Shape, error) {
+	config, err := configOf(c.DraftModel)
+	if err == nil && engine.IsDrafter(engine.Random(config)) {
+		return bench.Shape{}, problem.New(problem.BadRequest, "The benchmark cannot measure "+
+			c.DraftModel, "it is a drafter that becomes a part of its model, and only the time of "+
+			"a draft model with weights of its own can be measured with random weights",
+			"Leave out --draft-model, or name a smaller model with the same vocabulary. Loaded "+
+				"with its model, headroom run shows what the drafter gains.")
+	}
+	return shapeOf(c.DraftModel)
+}
+
 func (c *BenchSpeculate) measure(ctx context.Context, t *terminal,
 	name string) (*bench.SpeculationResult, error) {
 	shape, err := shapeOf(name)
@@ -112,7 +127,7 @@ func (c *BenchSpeculate) measure(ctx context.Context, t *terminal,
 	}
 	var draft *bench.Shape
 	if c.DraftModel != "" {
-		d, err := shapeOf(c.DraftModel)
+		d, err := c.draftShape()
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +137,8 @@ func (c *BenchSpeculate) measure(ctx context.Context, t *terminal,
 		Device: c.Device, Threads: c.Threads,
 		Acceptance: c.Acceptance, Depths: slices.Sorted(slices.Values(c.Depths)),
 		Context: c.Context, Tokens: c.Tokens, Passes: c.Passes, Free: c.Free,
-		Say: func(what string) { fmt.Fprintln(t.err, what) }}
+		WholeHead: c.WholeHead,
+		Say:       func(what string) { fmt.Fprintln(t.err, what) }}
 	return s.Measure(ctx)
 }
 
@@ -167,6 +183,9 @@ func (c *BenchSpeculate) printRows(w io.Writer, r *bench.SpeculationResult, titl
 	depths := len(r.Rows) / len(c.Acceptance)
 	for d := range depths {
 		fmt.Fprint(w, draftCount(r.Rows[d].Depth))
+		if r.Rows[d].WholeHead {
+			fmt.Fprint(w, ", whole head")
+		}
 		for i := range c.Acceptance {
 			fmt.Fprint(w, "\t", cells(r.Rows[i*depths+d]))
 		}

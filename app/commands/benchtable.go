@@ -108,9 +108,9 @@ func (c *BenchTable) plan(t *terminal) (plan *bench.Plan, err error) {
 func shapeOf(name string) (bench.Shape, error) {
 	config, err := configOf(name)
 	if err == nil && engine.IsDrafter(engine.Random(config)) {
-		err = problem.New(problem.BadRequest, name+" is not a shape of a model",
-			"it is the config.json of a drafter, which runs only with the model it is made for",
-			"Choose a model's shape, or its config.json.")
+		err = problem.New(problem.BadRequest, name+" is a drafter, and no model",
+			"it drafts tokens for the model that it is made for, and cannot run alone",
+			"Name that model, its config.json, or a shape.")
 	}
 	return bench.Shape{Name: strings.TrimSuffix(path.Base(name), ".json"), Config: config}, err
 }

@@ -24,7 +24,7 @@ type CacheFlags struct {
 	BlockSSDCacheDailyWrites settings.Size `name:"block-ssd-cache-daily-writes" help:"Maximum amount that the cache writes per day. Default: 40GB." placeholder:"SIZE"`
 	NoSSDCache               bool          `name:"no-ssd-cache" help:"Keep no prefix cache on disk."`
 	NoSSDCacheEncryption     bool          `name:"no-ssd-cache-encryption" help:"Do not encrypt the prefix cache on disk."`
-	MemoryCacheSize          settings.Size `name:"memory-cache-size" aliases:"hot-cache-size" help:"Maximum memory for cached prefixes. Default: all that running requests leave free." placeholder:"SIZE"`
+	MemoryCacheSize          settings.Size `name:"memory-cache-size" aliases:"hot-cache-size,prompt-cache-bytes" help:"Maximum memory for cached prefixes. Default: all that running requests leave free." placeholder:"SIZE"`
 	PromptCacheSize          int           `name:"prompt-cache-size" help:"Maximum number of conversations in the prefix cache in memory. Default: no limit." placeholder:"N"`
 	NoPreload                bool          `name:"no-preload" help:"Read no conversation from disk before it is continued. Default: the last used ones are read when a model is loaded."`
 	PreferPrefill            *bool         `name:"prefer-prefill" help:"Prefill waiting prompts before running answers continue." negatable:""`

@@ -7,6 +7,7 @@
 //	headroom convert  a model in another packing            convert.go, engine/convert
 //	headroom cache    the prefix cache on disk              cache.go
 //	headroom keys     API keys of the endpoint              keys.go
+//	headroom agents   coding agents that use the endpoint   agents.go, app/agents
 //	headroom stored   what is stored on this machine        stored.go
 //	headroom parity   whether speed-ups change answers      parity.go, app/parity
 //	headroom bench    speed and memory on this machine      bench*.go
@@ -25,6 +26,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -37,23 +39,36 @@ import (
 
 // CLI is the command line. Each command's fields are its flags.
 type CLI struct {
-	LogLevel string           `help:"Lowest level to log: debug, info, warn or error. Default: info for serve, warn for the other commands." enum:",debug,info,warn,error" default:"" placeholder:"LEVEL"`
+	LogLevel logLevel         `help:"Lowest level to log: debug, info, warn or error. Default: info for serve, warn for the other commands." enum:",debug,info,warn,error" default:"" placeholder:"LEVEL"`
 	LogJSON  bool             `help:"Log as JSON, one object per line."`
 	Version  kong.VersionFlag `help:"Print the version."`
 
 	Serve   Serve   `cmd:"" help:"Serve the OpenAI-compatible endpoint and the web UI."`
 	Run     Run     `cmd:"" help:"Answer one prompt in the terminal."`
 	Chat    Chat    `cmd:"" help:"Have a conversation in the terminal."`
+	Batch   Batch   `cmd:"" help:"Answer a file of requests."`
 	Models  Models  `cmd:"" help:"List, import and download models."`
 	Convert Convert `cmd:"" help:"Convert a model: pack, unpack, or MLX's format for a Hugging Face original."`
 	Cache   Cache   `cmd:"" help:"Show and clear the prefix cache on disk."`
 	Keys    Keys    `cmd:"" help:"List, make and remove API keys of the endpoint."`
+	Agents  Agents  `cmd:"" help:"Set up coding agents, such as Claude Code and Codex, and undo it."`
 	Stored  Stored  `cmd:"" help:"Show what is stored on this computer, and delete everything."`
 	Parity  Parity  `cmd:"" help:"Check that what makes a model faster changes none of its answers."`
 	Bench   Bench   `cmd:"" help:"Measure speed and memory on this machine."`
 
 	Selftest Selftest `cmd:"" help:"Test this machine's GPU and write a report for bug reports."`
 	Worker   Worker   `cmd:"" hidden:"" help:"Run one model for the server that started this; see app/worker."`
+}
+
+// logLevel is a level's name. In capitals it is the same, and "warning" is "warn", as in Python.
+type logLevel string
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (l *logLevel) UnmarshalText(text []byte) error {
+	if *l = logLevel(strings.ToLower(string(text))); *l == "warning" {
+		*l = "warn"
+	}
+	return nil
 }
 
 // terminal has the streams that a command reads and writes.

@@ -30,22 +30,29 @@ func (f *ModelFlags) draftModel(s settings.Settings, id string) *engine.DraftMod
 		Required: f.DraftModel != "", Tokens: cmp.Or(f.NumDraftTokens, m.NumDraftTokens)}
 }
 
-// drafterOf says what drafts for a loaded model, or why its draft model does not; "": nothing does.
-func drafterOf(e host.EngineState) string {
+// waysOf says in which ways tokens are decoded ahead for a loaded model, and why its draft model
+// does not draft.
+func waysOf(e host.EngineState) string {
 	name := oneLine(e.DraftModel)
+	var ways []string
 	switch {
-	case e.DraftModelUnused != "":
-		return "the draft model is not used: " + oneLine(e.DraftModelUnused)
 	case e.Drafter == engine.SpeculateDraft:
-		return "by the draft model " + name
+		ways = append(ways, "by the draft model "+name)
 	case e.Drafter == engine.SpeculateDFlash:
-		return "by the DFlash drafter " + name
+		ways = append(ways, "by the DFlash drafter "+name)
 	case e.Drafter == engine.SpeculateMTP && name != "":
-		return "by the block " + name
+		ways = append(ways, "by the block "+name)
 	case e.Drafter == engine.SpeculateMTP:
-		return "by the model's own block"
+		ways = append(ways, "by the model's own block")
 	}
-	return ""
+	if e.Lookups {
+		ways = append(ways, "by lookup")
+	}
+	text := cmp.Or(strings.Join(ways, " and "), "off")
+	if e.DraftModelUnused != "" {
+		text += "; the draft model is not used: " + oneLine(e.DraftModelUnused)
+	}
+	return text
 }
 
 // foundModels remembers where models are, for a moment: options are asked for often, and each time

@@ -10,6 +10,7 @@ import (
 
 	"headroom/app/demo"
 	"headroom/app/host"
+	"headroom/app/library"
 	"headroom/app/service"
 	"headroom/app/settings"
 	"headroom/engine"
@@ -88,7 +89,7 @@ func TestDraftModelRefused(t *testing.T) {
 		want string
 	}{
 		{[]string{"serve", "--num-draft-tokens", "9"}, 2,
-			"--num-draft-tokens: expected 0 to 8 drafts, got 9"},
+			"--num-draft-tokens: it is 9, expected 1 to 8 tokens"},
 		{[]string{"run", "--draft-model", "x", "--speculate", "off", "x"}, 2,
 			"--draft-model has no effect with the other flags: it needs --speculate auto, draft, " +
 				"dflash or mtp"},
@@ -147,31 +148,54 @@ func TestFlagsWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestDrafterOf: what drafts is named in words.
-func TestDrafterOf(t *testing.T) {
+// TestWaysOf: what drafts is named in words, and lookups alone are not taken for nothing.
+func TestWaysOf(t *testing.T) {
 	for want, e := range map[string]host.EngineState{
-		"":                                     {},
-		"by the draft model small":             {Drafter: "draft", DraftModel: "small"},
-		"by the DFlash drafter small":          {Drafter: "dflash", DraftModel: "small"},
-		"by the model's own block":             {Drafter: "mtp"},
-		"by the block small":                   {Drafter: "mtp", DraftModel: "small"},
-		"the draft model is not used: no room": {Drafter: "mtp", DraftModelUnused: "no room"},
+		"off":                                    {},
+		"by lookup":                              {Lookups: true},
+		"by the draft model small":               {Drafter: "draft", DraftModel: "small"},
+		"by the DFlash drafter small":            {Drafter: "dflash", DraftModel: "small"},
+		"by the model's own block and by lookup": {Drafter: "mtp", Lookups: true},
+		"by the block small":                     {Drafter: "mtp", DraftModel: "small"},
+		"by the model's own block; the draft model is not used: no room": {Drafter: "mtp",
+			DraftModelUnused: "no room"},
 	} {
-		if got := drafterOf(e); got != want {
+		if got := waysOf(e); got != want {
 			t.Errorf("%+v: %q, expected %q", e, got, want)
 		}
 	}
 }
 
-// TestBenchOfDrafter: the config.json of a drafter is no shape of a model.
+// TestBlockUnused: the list of models says which run without their block, and why.
+func TestBlockUnused(t *testing.T) {
+	var out bytes.Buffer
+	printBlocks(&terminal{out: &out}, []library.Model{{ID: "whole"},
+		{ID: "part", Description: engine.Description{BlockUnused: "it lacks mtp.fc.weight"}}})
+	if got, want := out.String(), "\nWithout their block that drafts tokens:\n"+
+		"  part: it lacks mtp.fc.weight\n"; got != want {
+		t.Errorf("got %q, expected %q", got, want)
+	}
+}
+
+// TestBenchOfDrafter: a drafter is no model that could be measured alone, be it a config.json or a
+// folder, and the benchmark says what can draft in it.
 func TestBenchOfDrafter(t *testing.T) {
 	isolate(t)
-	const drafter = "../../engine/models/testdata/dflash/qwen3_5_text/config.json"
-	for _, args := range [][]string{{"bench", "snapkv", drafter},
-		{"bench", "speculate", "qwen3-0.6b", "--draft-model", drafter}} {
-		if code, _, errOut := headroom("", args...); code != 1 ||
-			!strings.Contains(errOut, "it is the config.json of a drafter") {
-			t.Errorf("%q: exit %d, %s", args, code, errOut)
+	const dflash = "../../engine/models/testdata/dflash/qwen3_5_text"
+	const assistant = "../../engine/models/testdata/assistant/plain"
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"is a drafter, and no model", []string{"bench", "snapkv", dflash + "/config.json"}},
+		{"is a drafter, and no model", []string{"bench", "speculate", dflash}},
+		{"is a drafter, and no model", []string{"bench", "speculate", assistant}},
+		{"it is a drafter that becomes a part of its model",
+			[]string{"bench", "speculate", "qwen3-0.6b", "--draft-model", assistant}},
+	} {
+		if code, _, errOut := headroom("", c.args...); code != 1 ||
+			!strings.Contains(errOut, c.want) {
+			t.Errorf("%q: exit %d, %s", c.args, code, errOut)
 		}
 	}
 }

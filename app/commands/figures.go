@@ -1,12 +1,13 @@
 package commands
 
-// The figures of an answer: a line for people, mlx-lm's lines for --verbose, and a document for
-// --json.
+// The figures of an answer: a line for people, mlx-lm's lines for --verbose and one about drafts,
+// and a document for --json.
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"headroom/engine"
 	"headroom/engine/problem"
@@ -19,6 +20,9 @@ func (f *AnswerFlags) printFigures(out io.Writer, answer reply, s engine.Stats) 
 		return
 	}
 	fmt.Fprint(out, answer.verbose(s))
+	if text := answer.drafts(); text != "" {
+		fmt.Fprintln(out, "Drafts: "+strings.Replace(text, "no drafts: ", "none. ", 1))
+	}
 }
 
 // verbose returns the figures in the form of mlx-lm's --verbose, with the memory that the engine

@@ -33,6 +33,12 @@ func TestDraftFigures(t *testing.T) {
 		if got := (reply{event: c.event}).drafts(); got != c.want {
 			t.Errorf("%+v: %q, expected %q", c.event, got, c.want)
 		}
+		var out bytes.Buffer
+		(&AnswerFlags{Verbose: true}).printFigures(&out, reply{event: c.event}, engine.Stats{})
+		if has := strings.Contains(out.String(), "\nDrafts: "+
+			strings.Replace(c.want, "no drafts: ", "none. ", 1)+"\n"); has != (c.want != "") {
+			t.Errorf("--verbose: %q, expected %q", &out, c.want)
+		}
 	}
 }
 

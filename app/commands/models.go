@@ -82,6 +82,7 @@ func (c *ModelsList) Run(t *terminal) error {
 	printUnusable(t, models, library.NotLoadable, "Not supported")
 	printUnusable(t, models, library.Drafter, "Draft for other models")
 	printBeyondVocabulary(t, models)
+	printBlocks(t, models)
 	printCopies(t, models, file.Get().Configured)
 	printAliases(t, models, aliases(file.Get()))
 	printDraftModels(t, models, func(id string) string {
@@ -124,6 +125,17 @@ func printBeyondVocabulary(t *terminal, models []library.Model) {
 		if d := m.Description; m.Err == nil && d.BeyondVocabulary != "" {
 			fmt.Fprintf(t.out, "%s  %s: %s\n", heading, oneLine(m.ID),
 				oneLine(d.BeyondVocabulary))
+			heading = ""
+		}
+	}
+}
+
+// printBlocks says which models run without their block that drafts tokens, and why.
+func printBlocks(t *terminal, models []library.Model) {
+	heading := "\nWithout their block that drafts tokens:\n"
+	for _, m := range models {
+		if d := m.Description; m.Err == nil && d.BlockUnused != "" {
+			fmt.Fprintf(t.out, "%s  %s: %s\n", heading, oneLine(m.ID), oneLine(d.BlockUnused))
 			heading = ""
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -34,7 +36,7 @@ type ModelFlags struct {
 	Context        int    `help:"Context length in tokens. Default: the model's, or as much as fits in memory." placeholder:"TOKENS"`
 	Float32        bool   `name:"float32" help:"Compute activations in float32; several times slower."`
 	NoPrefixes     bool   `name:"no-prefix-cache" help:"Process every prompt from the start, without reusing cached prefixes."`
-	MaxSequences   int    `help:"Maximum number of requests that run at once, up to 256. Default: 8." placeholder:"N"`
+	MaxSequences   int    `aliases:"decode-concurrency" help:"Maximum number of requests that run at once, up to 256. Default: 8." placeholder:"N"`
 	Speculate      string `help:"How tokens are decoded ahead where that is faster: by lookup of what the prompt already says, by the model's own block or its assistant (mtp), by a draft model (draft), by a DFlash drafter (dflash), by whichever is faster (auto), or off. No answer depends on it. Default: auto." placeholder:"HOW"`
 	DraftModel     string `help:"Smaller model with the same vocabulary, a DFlash drafter or an assistant (Gemma 4) for the model, or the folder of a block for it (MTP), which drafts tokens in place of the model's own block: an ID, a name, an alias or a folder. Default: draftModel in the model's settings, or none." placeholder:"DIR_OR_NAME"`
 	NumDraftTokens int    `help:"Maximum number of tokens that the draft model drafts for a pass, up to 8. Default: as many as are worth their time." placeholder:"N"`
@@ -123,23 +125,50 @@ func (f *ModelFlags) givenModel() settings.Model {
 // model returns the flags as settings; zero fields were not given.
 func (f KVFlags) model() settings.Model {
 	return settings.Model{KVFormat: f.KVFormat, KVBits: f.KVBits, KVGroupSize: f.KVGroupSize,
-		KVBoundaryLayers: f.KVBoundaryLayers, KVBoundaryBits: f.KVBoundaryBits,
+		KVBoundaryLayers: f.KVBoundaryLayers, KVBoundaryBits: int(f.KVBoundaryBits),
 		KVStartTokens: f.QuantizedKVStart, StateFormat: f.StateFormat, MaxKVTokens: f.MaxKVSize,
 		SnapKV: f.SnapKV, SnapKVTokens: f.SnapKVTokens}
 }
 
 // KVFlags set the formats of the KV cache and of recurrent states.
 type KVFlags struct {
-	KVFormat         string `name:"kv-format" help:"Format of the KV cache: f16, bf16, f32, affine, q8_0 or q4_0." enum:",f16,bf16,f32,affine,q8_0,q4_0" default:"" placeholder:"FORMAT"`
-	KVBits           string `name:"kv-bits" help:"Bits of affine keys and values: \"(8, 4)\", or one number for both." placeholder:"BITS"`
-	KVGroupSize      string `name:"kv-group-size" help:"Group sizes of affine keys and values: \"(64, 32)\", or one number for both." placeholder:"SIZES"`
-	KVBoundaryLayers *int   `name:"kv-boundary-layers" help:"Attention layers at each end of the model that keep more bits. Default: 2." placeholder:"N"`
-	KVBoundaryBits   int    `name:"kv-boundary-bits" help:"Bits of the boundary layers. Default: 8." placeholder:"BITS"`
-	QuantizedKVStart int    `name:"quantized-kv-start" help:"Tokens at the start of a conversation that stay float16, rounded up to a multiple of 512. Default: none." placeholder:"TOKENS"`
-	StateFormat      string `name:"state-format" help:"Format of recurrent states: f32, bf16 or int8. Default: f32." enum:",f32,bf16,int8" default:"" placeholder:"FORMAT"`
-	MaxKVSize        int    `name:"max-kv-size" help:"Maximum number of a conversation's tokens in the KV cache: the first 4 and the latest. Default: no limit." placeholder:"TOKENS"`
-	SnapKV           *bool  `name:"snapkv" help:"Let the answer to a prompt of 49,152 tokens or more attend to a part of it, selected by the end of the prompt. Faster, but the answer may miss something. On the CPU only." negatable:""`
-	SnapKVTokens     int    `name:"snapkv-tokens" help:"Tokens of the prompt that --snapkv selects for each layer and KV head. Default: 4096." placeholder:"TOKENS"`
+	KVFormat         string       `name:"kv-format" help:"Format of the KV cache: f16, bf16, f32, affine, q8_0 or q4_0." enum:",f16,bf16,f32,affine,q8_0,q4_0" default:"" placeholder:"FORMAT"`
+	KVBits           string       `name:"kv-bits" help:"Bits of affine keys and values: \"(8, 4)\", or one number for both." placeholder:"BITS"`
+	KVGroupSize      string       `name:"kv-group-size" help:"Group sizes of affine keys and values: \"(64, 32)\", or one number for both." placeholder:"SIZES"`
+	KVBoundaryLayers *int         `name:"kv-boundary-layers" help:"Attention layers at each end of the model that keep more bits. Default: 2." placeholder:"N"`
+	KVBoundaryBits   boundaryBits `name:"kv-boundary-bits" help:"Bits of the boundary layers: 8, or \"(8, 8)\". Default: 8." placeholder:"BITS"`
+	QuantizedKVStart int          `name:"quantized-kv-start" help:"Tokens at the start of a conversation that stay float16, rounded up to a multiple of 512. Default: none." placeholder:"TOKENS"`
+	StateFormat      string       `name:"state-format" help:"Format of recurrent states: f32, bf16 or int8. Default: f32." enum:",f32,bf16,int8" default:"" placeholder:"FORMAT"`
+	MaxKVSize        int          `name:"max-kv-size" help:"Maximum number of a conversation's tokens in the KV cache: the first 4 and the latest. Default: no limit." placeholder:"TOKENS"`
+	SnapKV           *bool        `name:"snapkv" help:"Let the answer to a prompt of 49,152 tokens or more attend to a part of it, selected by the end of the prompt. Faster, but the answer may miss something. On the CPU only." negatable:""`
+	SnapKVTokens     int          `name:"snapkv-tokens" help:"Tokens of the prompt that --snapkv selects for each layer and KV head. Default: 4096." placeholder:"TOKENS"`
+}
+
+// boundaryBits is the number of bits of keys and values of boundary layers. It may be written as a
+// pair of equal numbers, "(8, 8)".
+type boundaryBits int
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (b *boundaryBits) UnmarshalText(text []byte) error {
+	inner, pair := strings.CutPrefix(strings.TrimSpace(string(text)), "(")
+	if pair {
+		inner, pair = strings.CutSuffix(inner, ")")
+	}
+	keys, values, two := strings.Cut(inner, ",")
+	if !two {
+		values = keys
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(keys))
+	m, errValues := strconv.Atoi(strings.TrimSpace(values))
+	switch {
+	case err != nil || errValues != nil || two != pair:
+		return fmt.Errorf("expected a whole number or a pair such as \"(8, 8)\", got %q", text)
+	case n != m:
+		return fmt.Errorf("got %s, but keys and values of boundary layers have the same bits: "+
+			"give one number, such as %d", text, max(n, m))
+	}
+	*b = boundaryBits(n)
+	return nil
 }
 
 // The method or returns the flags, with the model's settings in place of flags that were not given.
@@ -147,7 +176,7 @@ func (f KVFlags) or(m settings.Model) KVFlags {
 	return KVFlags{KVFormat: cmp.Or(f.KVFormat, m.KVFormat), KVBits: cmp.Or(f.KVBits, m.KVBits),
 		KVGroupSize:      cmp.Or(f.KVGroupSize, m.KVGroupSize),
 		KVBoundaryLayers: cmp.Or(f.KVBoundaryLayers, m.KVBoundaryLayers),
-		KVBoundaryBits:   cmp.Or(f.KVBoundaryBits, m.KVBoundaryBits),
+		KVBoundaryBits:   cmp.Or(f.KVBoundaryBits, boundaryBits(m.KVBoundaryBits)),
 		QuantizedKVStart: cmp.Or(f.QuantizedKVStart, m.KVStartTokens),
 		StateFormat:      cmp.Or(f.StateFormat, m.StateFormat),
 		MaxKVSize:        cmp.Or(f.MaxKVSize, m.MaxKVTokens),

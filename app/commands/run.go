@@ -76,6 +76,9 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
+	if isTerminal(t.err) {
+		fmt.Fprintln(t.err, "decoding ahead: "+waysOf(h.State().Engine))
+	}
 	noteNoTemplate(t.err, m)
 	talk := &talker{model: m, flags: &c.AnswerFlags,
 		defaults: control.RequestDefaults(file.Get().ForModel(m.ID)), out: t.out,

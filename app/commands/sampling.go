@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"headroom/engine/generate"
@@ -22,23 +23,44 @@ type SamplingFlags struct {
 	PresencePenalty   *float64          `help:"Subtract this once from the logit of each recent token." placeholder:"X"`
 	FrequencyPenalty  *float64          `help:"Subtract this from the logit of a recent token for each time that it occurs." placeholder:"X"`
 	PenaltyTokens     int               `name:"repetition-context-size" aliases:"repeat-last-n" help:"How many of the last tokens, prompt included, the three penalties count. Default: 20." placeholder:"N"`
+	PresenceTokens    *int              `name:"presence-context-size" help:"How many of the last tokens the presence penalty counts, if not as many as the others." placeholder:"N"`
+	FrequencyTokens   *int              `name:"frequency-context-size" help:"How many of the last tokens the frequency penalty counts, if not as many as the others." placeholder:"N"`
+	XTCProbability    *float64          `name:"xtc-probability" help:"With this probability drop all likely tokens but the least likely of them (XTC). Default: 0, off." placeholder:"P"`
+	XTCThreshold      *float64          `name:"xtc-threshold" help:"The probability from which on a token is likely, for XTC. Default: 0.1." placeholder:"P"`
+	DRYMultiplier     *float64          `name:"dry-multiplier" help:"Make tokens less likely that continue a repetition, by this (DRY). Default: 0, off." placeholder:"X"`
+	DRYBase           *float64          `name:"dry-base" help:"Multiply that for each token of the repetition. Default: 1.75." placeholder:"X"`
+	DRYAllowedTokens  *int              `name:"dry-allowed-length" help:"A repetition of this many tokens is the first that counts. Default: 2." placeholder:"N"`
+	DRYContextTokens  *int              `name:"dry-penalty-last-n" help:"Look for repetitions in this many of the last tokens; -1: all. Default: -1." placeholder:"N"`
+	DRYBreakers       []string          `name:"dry-sequence-breaker" sep:"none" help:"A text across which no repetition counts; may be given again. \"none\": no such text. Default: line break, colon, quote and asterisk." placeholder:"TEXT"`
 	LogitBias         map[int32]float32 `help:"Add a number from -100 to 100 to the logits of tokens, by their IDs." mapsep:"," placeholder:"ID=BIAS,..."`
 	Seed              *int64            `help:"Seed of the random numbers, for repeatable answers." placeholder:"N"`
 }
 
-// params returns the flags as the parameters of a request.
-func (f *SamplingFlags) params() generate.Params {
-	return generate.Params{Temperature: f.Temperature, TopP: f.TopP, TopK: f.TopK, MinP: f.MinP,
+// params returns the flags as the parameters of a request. The error is a *generate.ParamError.
+func (f *SamplingFlags) params() (generate.Params, error) {
+	p := generate.Params{Temperature: f.Temperature, TopP: f.TopP, TopK: f.TopK, MinP: f.MinP,
 		RepetitionPenalty: f.RepetitionPenalty, PresencePenalty: f.PresencePenalty,
 		FrequencyPenalty: f.FrequencyPenalty, PenaltyTokens: f.PenaltyTokens,
 		LogitBias: f.LogitBias, Seed: f.Seed}
+	breakers := f.DRYBreakers
+	if slices.Equal(breakers, []string{"none"}) {
+		breakers = []string{}
+	}
+	if err := p.SetSamplers(&generate.Samplers{PresenceContextTokens: f.PresenceTokens,
+		FrequencyContextTokens: f.FrequencyTokens, XTCProbability: f.XTCProbability,
+		XTCThreshold: f.XTCThreshold, DRYMultiplier: f.DRYMultiplier, DRYBase: f.DRYBase,
+		DRYAllowedTokens: f.DRYAllowedTokens, DRYContextTokens: f.DRYContextTokens,
+		DRYBreakers: breakers}); err != nil {
+		return p, err
+	}
+	return p, p.Normalize()
 }
 
 // check returns an error about a flag that is out of range.
 func (f *SamplingFlags) check() error {
-	p := f.params()
+	_, err := f.params()
 	var bad *generate.ParamError
-	if errors.As(p.Normalize(), &bad) {
+	if errors.As(err, &bad) {
 		return fmt.Errorf("--%s%s", strings.ReplaceAll(bad.Param, "_", "-"),
 			strings.TrimPrefix(bad.Problem.Message, bad.Param))
 	}
@@ -57,34 +79,34 @@ func (f *SamplingFlags) check() error {
 // otherSamplers are flags of mlx-lm and llama.cpp for samplers that Headroom lacks. The endpoint
 // refuses the same parameters.
 var otherSamplers = map[string]string{
-	"adaptive-target":        "adaptive sampling",
-	"dry-allowed-length":     "DRY",
-	"dry-base":               "DRY",
-	"dry-multiplier":         "DRY",
-	"dry-penalty-last-n":     "DRY",
-	"dry-sequence-breaker":   "DRY",
-	"dynatemp-exp":           "dynamic temperature",
-	"dynatemp-range":         "dynamic temperature",
-	"frequency-context-size": "a context of its own for the frequency penalty",
-	"min-tokens-to-keep":     "a minimum number of tokens to keep",
-	"mirostat":               "Mirostat",
-	"mirostat-ent":           "Mirostat",
-	"mirostat-lr":            "Mirostat",
-	"presence-context-size":  "a context of its own for the presence penalty",
-	"samplers":               "another order of samplers",
-	"sampler-seq":            "another order of samplers",
-	"sampling-seq":           "another order of samplers",
-	"tfs":                    "tail-free sampling",
-	"top-a":                  "top-a",
-	"top-n-sigma":            "top-n-sigma",
-	"typical":                "typical sampling",
-	"typical-p":              "typical sampling",
-	"xtc-probability":        "XTC",
-	"xtc-threshold":          "XTC",
+	"adaptive-target":    "adaptive sampling",
+	"dynatemp-exp":       "dynamic temperature",
+	"dynatemp-range":     "dynamic temperature",
+	"min-tokens-to-keep": "a minimum number of tokens to keep",
+	"mirostat":           "Mirostat",
+	"mirostat-ent":       "Mirostat",
+	"mirostat-lr":        "Mirostat",
+	"samplers":           "another order of samplers",
+	"sampler-seq":        "another order of samplers",
+	"sampling-seq":       "another order of samplers",
+	"tfs":                "tail-free sampling",
+	"top-a":              "top-a",
+	"top-n-sigma":        "top-n-sigma",
+	"typical":            "typical sampling",
+	"typical-p":          "typical sampling",
 }
 
 // reserved are flags that other programs have, and what to say of them.
-var reserved = map[string]string{"image": "Headroom reads text only"}
+var reserved = map[string]string{
+	"image":                     "Headroom reads text only",
+	"adapter-path":              "Headroom does not have adapters",
+	"chat-template":             templateIsAFile,
+	"use-default-chat-template": templateIsAFile,
+	"pipeline":                  "a model runs on one machine",
+}
+
+const templateIsAFile = "Headroom takes the template from the model's folder: put it there as " +
+	"chat_template.jinja"
 
 var unknownFlag = regexp.MustCompile(`^unknown flag (--?)([\w-]+)`)
 

@@ -36,7 +36,10 @@ type Serve struct {
 	RequestWait   time.Duration `help:"How long a request waits until its model is loaded. Default: requestWaitMinutes in the settings, or 10m." placeholder:"DURATION"`
 	InProcess     bool          `help:"Run the model in the server's process; a crash then ends the server too."`
 	AllowHost     []string      `help:"Additional host names by which requests may address this machine." placeholder:"NAME" sep:","`
-	AllowOrigin   []string      `help:"Web pages and apps that may use the endpoint, by origin: app://obsidian.md, vscode-webview://*." placeholder:"ORIGIN" sep:","`
+	AllowOrigin   []string      `aliases:"allowed-origins" help:"Web pages and apps that may use the endpoint, by origin: app://obsidian.md, vscode-webview://*." placeholder:"ORIGIN" sep:","`
+
+	RequestFlags
+	WithoutEffect
 }
 
 // Run listens before it loads the model, so that a port in use is reported immediately. It serves
@@ -59,10 +62,15 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 				"Give one such as app://obsidian.md, or vscode-webview://*.")
 		}
 	}
+	c.WithoutEffect.say(t.err)
+	defaults, err := c.RequestFlags.defaults()
+	if err != nil {
+		return err
+	}
 	o := c.ModelFlags.ServiceOptions(ServiceUse{InProcess: c.InProcess, IdleUnload: c.IdleUnload,
 		LoadOnRequest: c.LoadOnRequest, RequestWait: c.RequestWait})
 	o.Listen, o.Port, o.APIKey, o.AllowHosts = c.Host, c.Port, c.APIKey, c.AllowHost
-	o.AllowOrigins = c.AllowOrigin
+	o.AllowOrigins, o.Defaults = c.AllowOrigin, defaults
 	o.ReadOnly, o.Logs, o.NoAPIKey = c.readOnlySettings(), t.logs, c.NoAPIKey
 	o.Settings = service.OpenSettings()
 	if c.OllamaPort != nil && *c.OllamaPort || c.OllamaPort == nil && o.Settings.Get().OllamaPort {
@@ -195,9 +203,7 @@ func (c *Serve) greet(out io.Writer, served *service.Service) {
 	}
 	fmt.Fprintf(out, "Headroom %s: %s is ready (%s, %d tokens of context)\n", version.Version,
 		s.Engine.Model, s.Engine.Device, s.Engine.ContextTokens)
-	if line := drafterOf(s.Engine); line != "" {
-		fmt.Fprintln(out, "decoding ahead: "+line)
-	}
+	fmt.Fprintln(out, "decoding ahead: "+waysOf(s.Engine))
 	fmt.Fprintf(out, "endpoint: http://%s/v1\n", address)
 	if c.Host == "0.0.0.0" || c.Host == "::" {
 		fmt.Fprintln(out, "other computers: the same port at an address of this one")

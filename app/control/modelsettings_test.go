@@ -84,7 +84,7 @@ func TestModelSettingsInWords(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"draftModel":5}`:       "draftModel: expected a text, got number",
 		`{"numDraftTokens":"x"}`: "numDraftTokens: expected an integer, got string",
-		`{"numDraftTokens":9}`:   "numDraftTokens: expected 0 to 8 drafts, got 9",
+		`{"numDraftTokens":9}`:   "numDraftTokens: it is 9, expected 1 to 8 tokens",
 		`{"aliases":{}}`:         "aliases: expected a list, got object",
 		`{"pinned":1}`:           "pinned: expected true or false, got number",
 	} {

@@ -236,7 +236,7 @@ func (h *Host) open(t *target, keptBytes int64) (e Engine, err error) {
 		i := e.Info()
 		h.log.Info("model loaded", "model", m.ID, "device", i.Device, "context_tokens",
 			i.ContextTokens, "kv_format", i.KVFormat, "state_format", i.StateFormat,
-			"drafter", i.Drafter, "draft_model", i.DraftModel)
+			"drafter", i.Drafter, "draft_model", i.DraftModel, "lookups", i.Lookups)
 		if o.ContextTokens > i.ContextTokens {
 			h.log.Warn("the context is shorter than asked for, because the model has no longer one",
 				"model", m.ID, "asked_tokens", o.ContextTokens, "context_tokens", i.ContextTokens)

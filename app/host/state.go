@@ -73,6 +73,8 @@ type EngineState struct {
 	StateFormat string `json:"stateFormat"`
 	// Drafter is what drafts for the model: "mtp", "draft", "dflash", or "" if nothing does.
 	Drafter string `json:"drafter"`
+	// Lookups says that tokens are looked up to decode ahead, whatever drafts besides.
+	Lookups bool `json:"lookups"`
 	// DraftModel is the name of the draft model or of the folder of the drafter, if one drafts.
 	DraftModel string `json:"draftModel"`
 	// DraftModelUnused is why the draft model of the settings does not draft; "" if it does.
@@ -96,9 +98,9 @@ type EngineState struct {
 	GeneratedTokens int64 `json:"generatedTokens"`
 	DraftTokens     int64 `json:"draftTokens"`
 	AcceptedTokens  int64 `json:"acceptedTokens"`
-	// Gained is how many times as fast as without drafts these answers were decoded, by estimate,
+	// Speedup is how many times as fast as without drafts these answers were decoded, by estimate,
 	// and SavedSeconds the time that drafts saved; negative: they cost time.
-	Gained       float64 `json:"gained"`
+	Speedup      float64 `json:"gained"`
 	SavedSeconds float64 `json:"savedSeconds"`
 	// NoDrafts is why no request of the last ten minutes had drafts, as a sentence; "": one had.
 	NoDrafts string `json:"noDrafts"`
@@ -144,6 +146,9 @@ type Reuse struct {
 	MemoryTokens   int64 `json:"memoryTokens"`   // from the cache in memory
 	DiskTokens     int64 `json:"diskTokens"`     // from the cache on disk
 	ComputedTokens int64 `json:"computedTokens"` // not cached
+	// RecomputedTokens of the computed ones had been computed before: the cache was missed. A
+	// request counts once it has ended.
+	RecomputedTokens int64 `json:"recomputedTokens"`
 }
 
 // add adds the totals of an engine.
@@ -151,6 +156,7 @@ func (r *Reuse) add(s engine.Stats) {
 	r.MemoryTokens += s.CachedTokens - s.StoredTokens
 	r.DiskTokens += s.StoredTokens
 	r.ComputedTokens += s.PromptTokens
+	r.RecomputedTokens += s.RecomputedTokens
 }
 
 // Speed has the current speed of the engine and its history.
@@ -194,7 +200,8 @@ type Model struct {
 	Task         modelfile.Task `json:"task"`
 	Parameters   int64          `json:"parameters"` // 0: unknown
 	Quantization string         `json:"quantization"`
-	Drafts       bool           `json:"drafts"` // a block that drafts is loaded with it (MTP)
+	Drafts       bool           `json:"drafts"`      // a block that drafts is loaded with it (MTP)
+	BlockUnused  string         `json:"blockUnused"` // why its block is not; "": it is, or has none
 	SizeBytes    int64          `json:"sizeBytes"`
 	NeedBytes    int64          `json:"needBytes"` // the sum of Need
 	Need         NeedParts      `json:"need"`

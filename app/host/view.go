@@ -98,7 +98,7 @@ func (h *Host) engineState(i *instance) EngineState {
 		s.Status, s.Device, s.ContextTokens = Ready, info.Device, info.ContextTokens
 		s.CacheFormat, s.StateFormat = info.KVFormat, info.StateFormat
 		s.Drafter, s.DraftModel = info.Drafter, info.DraftModel
-		s.DraftModelUnused = info.DraftModelUnused
+		s.DraftModelUnused, s.Lookups = info.DraftModelUnused, info.Lookups
 	case i.failure != nil:
 		s.Status, s.Error = Failed, NewError(i.failure)
 		if !t.retryAt.IsZero() {
@@ -124,7 +124,7 @@ func (s *EngineState) addStats(stats engine.Stats, i *instance) {
 	s.GeneratedTokens, s.DraftTokens, s.AcceptedTokens = stats.GeneratedTokens,
 		stats.DraftTokens, stats.AcceptedTokens
 	s.DecodeTokensPerSecond = stats.DecodeTokensPerSecond
-	s.Gained, s.SavedSeconds = stats.Gained(), stats.SavedSeconds
+	s.Speedup, s.SavedSeconds = stats.Speedup(), stats.SavedSeconds
 }
 
 func engineBytes(s engine.Stats) memory.EngineBytes {

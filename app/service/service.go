@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"headroom/app/agents"
 	"headroom/app/cache"
 	"headroom/app/chats"
 	"headroom/app/control"
@@ -43,8 +44,8 @@ import (
 	"headroom/engine/server"
 )
 
-// dialects are the HTTP APIs of the endpoint. A new dialect needs a package and a row here.
-var dialects = []server.Dialect{
+// Dialects are the HTTP APIs of the endpoint. A new dialect needs a package and a row here.
+var Dialects = []server.Dialect{
 	openai.Dialect{},
 	anthropic.Dialect{},
 	ollama.Dialect{},
@@ -77,6 +78,9 @@ type Options struct {
 	Login        control.LoginItem
 	Logs         *logs.Logs
 	ShowWindow   func() error
+
+	// Defaults are parameters of requests that do not have them. They override the settings'.
+	Defaults generate.Defaults
 
 	Settings *settings.File // nil: the result of OpenSettings
 	Keys     *keys.Store    // nil: the result of OpenKeys
@@ -140,12 +144,13 @@ func New(o Options) (*Service, error) {
 		slog.Warn("everyone on the network can use this server: it needs no API key",
 			"listen", o.Listen)
 	}
-	endpoint := s.endpoint(o.Settings, access, s.newPuller(transfers))
+	endpoint := s.endpoint(o, access, s.newPuller(transfers))
 	s.api = control.New(control.Options{
 		Host: s.Host, Token: s.Token, Guard: access, ShowWindow: o.ShowWindow,
 		Settings: o.Settings, CacheFlags: o.CacheFlags, ReadOnly: o.ReadOnly, Login: o.Login,
 		Logs: o.Logs, ModelFlags: o.ModelFlags, ModelOptions: o.ModelOptions,
 		Transfers: transfers, Chats: s.chats, Keys: s.keys, Stored: s,
+		Agents:  agents.New(filepath.Dir(o.Settings.Path()), agents.Here(), s.keys),
 		Updates: s.Updates,
 		Server:  s.awake.Handler(endpoint), ServerPaths: endpoint.Paths()})
 	s.announce()
@@ -186,11 +191,11 @@ func (o *Options) guard(token string) *guard.Guard {
 }
 
 // endpoint returns the handler of the dialects.
-func (s *Service) endpoint(file *settings.File, access *guard.Guard, p *puller) *server.Server {
-	return server.New(server.Options{Models: s.Host, Guard: access, Dialects: dialects,
+func (s *Service) endpoint(o Options, access *guard.Guard, p *puller) *server.Server {
+	return server.New(server.Options{Models: s.Host, Guard: access, Dialects: Dialects,
 		Version: version.Version, Pull: p.pull, Delete: s.newRemover().remove,
 		Defaults: func(modelID string) generate.Defaults {
-			return control.RequestDefaults(file.Get().ForModel(modelID))
+			return o.Defaults.Or(control.RequestDefaults(o.Settings.Get().ForModel(modelID)))
 		}})
 }
 

@@ -24,10 +24,10 @@ var sizeUnits = []struct {
 	{"MIB", 1 << 20}, {"KIB", 1 << 10},
 	{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"K", 1e3}, {"B", 1}, {"", 1}}
 
-const leastBytes = 1e6 // of a number without a unit
+const leastBytes = 1e6 // of a number without a unit that is in bytes
 
-// ParseSize parses a size. It ignores case and spaces. A number without a unit is in bytes, and at
-// least a million: who writes 20 means gigabytes, and the cache would be cut to 20 bytes.
+// ParseSize parses a size. It ignores case and spaces. A number without a unit is in GB if it is
+// less than a million, as for the flags of mlx-lm's disk cache and of oMLX, else in bytes.
 func ParseSize(text string) (Size, error) {
 	wrong := func(why string) (Size, error) {
 		return 0, fmt.Errorf("%q is not a size: %s; expected a number with B, KB, MB, GB or TB, "+
@@ -47,7 +47,7 @@ func ParseSize(text string) (Size, error) {
 	}
 	if n, err := strconv.ParseFloat(number, 64); unit == "" && err == nil && n > 0 &&
 		n < leastBytes {
-		return wrong("it has no unit")
+		unit = "GB"
 	}
 	for _, u := range sizeUnits {
 		if u.name != unit {

@@ -20,9 +20,9 @@ func TestParseSize(t *testing.T) {
 		{"64 kb", 64e3, ""},
 		{"2GiB", 2 << 30, ""},
 		{"0", 0, ""},
-		{"123", 0, "it has no unit"},
-		{"20", 0, "it has no unit"},
-		{"0.5", 0, "it has no unit"},
+		{"123", 123e9, ""}, // in GB
+		{"50", 50e9, ""},
+		{"0.5", 5e8, ""},
 		{"1000000", 1e6, ""},
 		{"123 B", 123, ""},
 		{".5MB", 5e5, ""},
@@ -61,13 +61,14 @@ func TestSizeString(t *testing.T) {
 }
 
 func TestSizeJSON(t *testing.T) {
-	for text, want := range map[string]Size{`"2GB"`: 2e9, `2000000`: 2e6, `"none"`: Unlimited} {
+	for text, want := range map[string]Size{`"2GB"`: 2e9, `2000000`: 2e6, `20`: 20e9,
+		`"none"`: Unlimited} {
 		var got Size
 		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
 			t.Errorf("%s gave %d, %v; want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{`-5`, `20`, `true`, `"x"`, `[1]`, `null2`} {
+	for _, text := range []string{`-5`, `true`, `"x"`, `[1]`, `null2`} {
 		var got Size
 		if err := json.Unmarshal([]byte(text), &got); err == nil {
 			t.Errorf("%s gave %d", text, got)

@@ -14,6 +14,9 @@ const (
 var deletions = map[string]deletes{
 	"app/update/place.go":  {4, []string{"TestForeignStage", "TestUpdate"}, ""},
 	"app/update/fetch.go":  {1, []string{"TestForeignStage"}, ""},
+	"app/agents/launch.go": {3, []string{"TestForeignFiles", "TestLaunch"}, ""},
+	"app/agents/record.go": {1, []string{"TestForeignFiles", "TestKeys"}, ""},
+	"app/agents/store.go":  {2, []string{"TestForeignFiles", "TestUndoGivesTheSameBytes"}, ""},
 	"app/chats/erase.go":   {2, []string{"TestErase", "TestDamagedHeader"}, ""},
 	"app/service/erase.go": {1, []string{"TestSetAside", "TestDeleteHere"}, ""},
 	"app/chats/migrate.go": {1, []string{"TestOtherFiles", "TestMigration"}, ""},

@@ -53,6 +53,9 @@ var layers = []row{
 		[]string{
 			"app/chats", "app/vault", "app/keys",
 		}},
+	{"Setting up coding agents: their configuration files, keys and commands.", []string{
+		"app/agents",
+	}},
 	{"Tensors and devices: dtype, buffer, tensor, operator. Every kernel uses them.", []string{
 		"kernels",
 	}},
@@ -142,6 +145,9 @@ var layers = []row{
 	}},
 	{"Import and download of models, and updates of Headroom.", []string{
 		"app/importer", "app/hub", "app/update",
+	}},
+	{"Batches: files of requests, answered by whatever answers HTTP.", []string{
+		"app/batch",
 	}},
 	{"Bug reports.", []string{
 		"app/report",

@@ -118,7 +118,12 @@ func (s *channelSplitter) Close(cutOff bool) []Piece {
 	var out []Piece
 	s.called = s.EndsWithCall()
 	kind := s.kind
-	if s.inHeader || s.reader != nil || cutOff && len(s.held.text) >= minPartial {
+	switch {
+	case s.inHeader:
+		kind = Broken
+	case s.reader != nil:
+		kind = s.broken()
+	case cutOff && len(s.held.text) >= minPartial:
 		kind = Broken
 	}
 	s.emit(&out, kind, s.held.text)
@@ -262,13 +267,21 @@ func (s *channelSplitter) advanceCall(out *[]Piece) bool {
 		*out = append(*out, Piece{Kind: Call, Text: text, Call: call})
 		s.called = true
 	} else {
-		s.emit(out, Broken, text)
+		s.emit(out, s.broken(), text)
 	}
 	s.cut(n)
 	if v != inBlock {
 		s.reader = nil
 	}
 	return true
+}
+
+// broken returns the kind of a call that is none for the client; see tagSplitter.emitBroken.
+func (s *channelSplitter) broken() Kind {
+	if s.tools == nil {
+		return Content
+	}
+	return Broken
 }
 
 // emit appends text. Two messages of the same kind are two paragraphs.

@@ -179,7 +179,7 @@ func TestDroppedCalls(t *testing.T) {
 
 // TestFallbackCalls checks that calls are read in the format that the instruction shows.
 func TestFallbackCalls(t *testing.T) {
-	for source, text := range map[string]string{
+	for source, text := range map[string]string{ // the deepseek tags are control tokens
 		plainTemplate:    "So\n<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>",
 		deepseekTemplate: "So<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>now<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
 	} {
@@ -187,8 +187,12 @@ func TestFallbackCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		kept := text
+		if source == deepseekTemplate {
+			kept = "Sonow{}"
+		}
 		for want, tools := range map[string][]json.RawMessage{" | So | now{}": offered(),
-			" | So | ": nil} {
+			" | " + kept + " | ": nil} {
 			got := summary(pieces(template.NewSplitter("", tools), strings.Split(text, "")))
 			if got != want {
 				t.Errorf("%s: got %q, want %q", source, got, want)

@@ -15,10 +15,9 @@ import (
 //     the answer begins
 //   - a tag without an effect is dropped, such as a second opening tag
 //   - an unclosed block stays reasoning
-//   - a call that is malformed or cut off is Broken, and so is every call if the request offers no
-//     tools (see DECISIONS.md)
-//   - if the request offers no tools, a tag that no call follows is content, unless it is a control
-//     token: somebody may ask about tags
+//   - a call that is malformed or cut off is Broken
+//   - if the request offers no tools, there are no calls: their text is content, without tags that
+//     are control tokens (see DECISIONS.md)
 //
 // If content has a form (HasForm), tags in it are content, too. All other text is unchanged. The
 // result depends on the text alone, not on its pieces.
@@ -31,7 +30,7 @@ const (
 	Content Kind = iota
 	Reasoning
 	Call
-	Broken // a tool call that is malformed, cut off or impossible; clients do not see it
+	Broken // a tool call that is malformed, cut off or refused; clients do not see it
 )
 
 // String returns "content", "reasoning", "call" or "broken".
@@ -143,6 +142,9 @@ const lineBreaks = "\r\n"
 
 func newTagSplitter(reasoning reasoningFormat, format *toolFormat, prompt string,
 	tools *Tools) *tagSplitter {
+	if tools == nil && format != nil && !format.control && !format.prompted {
+		format = nil // its tags are content like any other text
+	}
 	s := &tagSplitter{reasoning: reasoning, format: format, tools: tools, all: reasoning.tags()}
 	switch {
 	case format == nil:
@@ -227,7 +229,7 @@ func (s *tagSplitter) endCall(out *[]Piece, whole bool) {
 		s.emit(out, lead) // a tag in prose, or a word, with which the text ends
 		return
 	case s.format.named && !object:
-		emit(out, Broken, lead)
+		s.emitBroken(out, lead)
 		return
 	}
 	n := len(body)
@@ -236,8 +238,24 @@ func (s *tagSplitter) endCall(out *[]Piece, whole bool) {
 		s.format.close != "" {
 		n = closing + len(s.format.close)
 	}
-	emit(out, Broken, lead+body[:n])
+	s.emitBroken(out, lead+body[:n])
 	s.cut(n)
+}
+
+// emitBroken appends a call that is none for the client. It is content without its tags if the
+// request offers no tools, since nothing else may be in the answer.
+func (s *tagSplitter) emitBroken(out *[]Piece, text string) {
+	if s.tools != nil {
+		emit(out, Broken, text)
+		return
+	}
+	for _, tag := range slices.Concat(s.format.outside(), s.format.in, s.format.ends) {
+		text = strings.ReplaceAll(text, tag, "")
+	}
+	if !isBlank(text) { // otherwise it has only tags
+		emit(out, Content, text)
+		s.called, s.fresh = false, false
+	}
 }
 
 // cut drops the first n bytes of the held text.
@@ -291,7 +309,7 @@ func (s *tagSplitter) advance(out *[]Piece) bool {
 		end = 0
 	case s.kind == Reasoning && tag != s.reasoning.open:
 		end = s.trimmed(at, lineBreaks) // the closing tag may follow
-	case tag == "" && (s.format != nil || s.reasoning.around != nil):
+	case tag == "" && len(s.all) > 2:
 		end = s.trimmed(at, spaces) // a call may follow, or the end of an answer
 	}
 	s.emit(out, held[:end])
@@ -402,7 +420,7 @@ func (s *tagSplitter) advanceCall(out *[]Piece) bool {
 		*out = append(*out, Piece{Kind: Call, Text: text, Call: call})
 		s.called = true
 	default:
-		emit(out, Broken, text)
+		s.emitBroken(out, text)
 		s.called = s.called && v == isEnd // tags only
 	}
 	s.lead = ""

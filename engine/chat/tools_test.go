@@ -322,8 +322,8 @@ func TestNestedElements(t *testing.T) {
 	}
 }
 
-// TestNoTools checks that there are no calls unless tools were offered and their format is known. A
-// call is no content either.
+// TestNoTools checks that there are no calls unless tools were offered and their format is known.
+// What the model wrote is content then, without tags that are control tokens.
 func TestNoTools(t *testing.T) {
 	known, unknown := parse(t, coderSource), parse(t, "{{ messages }}{{ tools }}")
 	if known.Tools(nil) != nil || unknown.Tools(offered()) != nil {
@@ -332,33 +332,62 @@ func TestNoTools(t *testing.T) {
 	gemma := parse(t, "{{ tools }}<|tool_call><|channel>")
 	llama := parse(t, `{{ tools }}{% raw %}"parameters": dictionary of argument name{% endraw %}`)
 	olmo := parse(t, "{{ tools }}<function_calls></function_calls>")
+	harmony := parse(t, "{{ tools }}<|start|>assistant<|channel|>analysis<|message|>")
 	hunyuan := parse(t, "{{ tools }}<tool_call>function_name\n```json")
 	for _, c := range []struct {
 		template   *Template
 		text, want string
 	}{
-		{known, "a\n" + coder("now") + "\nb", "ab"},
-		{known, "a\n" + coder("f", "s", "x")[:40], "a"},
-		{known, "<tool_call>\n<function=f>hm</function></tool_call>x", "x"},
+		{known, coder("now"), coder("now")},
+		{known, "a\n" + coder("now") + "\nb", "a\n" + coder("now") + "\nb"},
+		{known, "a\n" + coder("f", "s", "x")[:40], "a\n" + coder("f", "s", "x")[:40]},
+		{known, "<tool_call>\n<function=f>hm</function></tool_call>x",
+			"<tool_call>\n<function=f>hm</function></tool_call>x"},
 		{known, "Write `<tool_call>` and `</tool_call>` or  <tool_call> .",
 			"Write `<tool_call>` and `</tool_call>` or  <tool_call> ."},
 		{known, "Write <tool_call> or <tool", "Write <tool_call> or <tool"},
 		{known, "a\n<function=now>\n</function>", "a\n<function=now>\n</function>"},
-		{parse(t, jsonSource), "a <tool_call>{\"name\":\"now\"}</tool_call>", "a"},
-		{gemma, "a\n<|tool_call>call:now{}<tool_call|>\n", "a"},
+		{parse(t, jsonSource), "a <tool_call>{\"name\":\"now\"}</tool_call>",
+			"a <tool_call>{\"name\":\"now\"}</tool_call>"},
+		{gemma, "a\n<|tool_call>call:now{}<tool_call|>\n", "a\ncall:now{}"},
+		{gemma, "<|tool_call>call:now{}<tool_call|>", "call:now{}"},
+		{gemma, "<|tool_call>call:now{s:", "call:now{s:"},
 		{gemma, "Write <|tool_call> .", "Write ."},
+		{harmony, "<|channel|>commentary to=functions.now<|message|>{}<|call|>", "{}"},
+		{harmony, "<|channel|>commentary to=functions.now<|message|>{\"a\"", "{\"a\""},
 		{llama, `{"name": "f", "parameters": {`, `{"name": "f", "parameters": {`},
 		{olmo, "Write <function_calls> .", "Write <function_calls> ."},
-		{olmo, "a <function_calls>now()</function_calls>", "a"},
+		{olmo, "a <function_calls>now()</function_calls>",
+			"a <function_calls>now()</function_calls>"},
 		{hunyuan, "Write <tool_call> and ```json or <tool_calls>",
 			"Write <tool_call> and ```json or <tool_calls>"},
-		{hunyuan, "a<tool_call>now\n```json\n{}\n```</tool_call>", "a"},
+		{hunyuan, "a<tool_call>now\n```json\n{}\n```</tool_call>",
+			"a<tool_call>now\n```json\n{}\n```</tool_call>"},
 	} {
 		if got := summary(pieces(c.template.NewSplitter("", nil), []string{c.text})); got !=
 			" | "+c.want+" | " {
 			t.Errorf("%q: got %q, want %q", c.text, got, c.want)
 		}
 	}
+}
+
+// TestNoToolsKeepText checks all formats: an answer with a call has content if no tools were
+// offered, and it does not depend on the pieces.
+func TestNoToolsKeepText(t *testing.T) {
+	forAllToolTests(t, func(t *testing.T, template *Template, tt toolTest) {
+		whole := pieces(template.NewSplitter("", nil), []string{tt.text})
+		bytes := pieces(template.NewSplitter("", nil), strings.Split(tt.text, ""))
+		if got, want := summary(bytes), summary(whole); got != want {
+			t.Errorf("%q: in bytes %s, whole %s", tt.text, got, want)
+		}
+		calls := tt.want[strings.LastIndex(tt.want, " | ")+3:]
+		if tt.name == "no arguments" && template.channels != nil {
+			return // only a header
+		}
+		if got := summary(whole); calls != "" && strings.Trim(got, " |") == "" {
+			t.Errorf("%q: the answer is empty", tt.text)
+		}
+	})
 }
 
 // TestRefuseCalls checks all formats: the calls are gone, and the rest stays.

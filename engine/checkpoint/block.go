@@ -9,6 +9,7 @@ package checkpoint
 import (
 	"os"
 	"path/filepath"
+	"slices"
 
 	"headroom/engine/problem"
 	"headroom/engine/safetensors"
@@ -73,6 +74,19 @@ func (w *Weights) block(names []BlockNames) (Scope, int) {
 		}
 	}
 	return Scope{w: w}, -1
+}
+
+// AllNames returns the names of all tensors in the files, those of the block's included, which
+// FindBlock has opened. A random model has none.
+func (w *Weights) AllNames() (names []string) {
+	if w.files == nil {
+		return nil
+	}
+	names = w.files.Names()
+	if block := w.modules[blockModule]; block != nil {
+		names = append(slices.Clone(names), block.files.Names()...)
+	}
+	return names
 }
 
 // attachBeside opens the weights of a block in a file beside the model's, if there is one.

@@ -8,7 +8,10 @@ package draft
 // compared with what the model chose. So a text with nothing to copy costs nothing, and copies are
 // noticed without a trial. The cost rests on the measured times of passes by their number of rows.
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // hitClasses are the classes of matches: by length, from 3, 4, 6, 10, 18 and 34 tokens.
 const hitClasses = 6
@@ -164,6 +167,22 @@ func (t *Times) Seconds(rows int) float64 {
 	}
 	share := float64(rows-low) / float64(high-low)
 	return t.seconds[low] + share*max(0, t.seconds[high]-t.seconds[low])
+}
+
+// knows reports whether passes of so many rows, or of fewer and of more, were measured and are not
+// old. With MaxRows it reports whether any was.
+func (t *Times) knows(rows int) bool {
+	n := min(rows, MaxRows)
+	measured := func(s []float64) bool {
+		return slices.ContainsFunc(s, func(seconds float64) bool { return seconds > 0 })
+	}
+	switch {
+	case n == MaxRows:
+		return measured(t.seconds[:])
+	case t.seconds[n] > 0:
+		return !t.isOld(n)
+	}
+	return measured(t.seconds[:n]) && measured(t.seconds[n:])
 }
 
 // ratio returns how many times as long a pass of rows+more rows takes as one of rows.

@@ -6,9 +6,11 @@
 //	others.go   what followed the same tokens in other conversations
 //	chain.go    what a block of the model (models.Drafter) or a draft model drafts, token by token
 //	block.go    what a drafter of blocks drafts in one step
+//	list.go      of which tokens drafts are chosen, if not from the whole vocabulary
 //	depth.go    how many tokens are worth a proposal, from measured times and from earlier hits
 //	gain.go     what drafts gain, compared with decoding without them
 //	why.go      why an answer had no drafts
+//	counts.go   how many drafts there were in each way, and how many the model chose
 //	share.go    how often a guess was right, where old guesses count less than new ones
 //
 // Nothing here knows a device or a clock.

@@ -5,7 +5,8 @@ package draft
 // earlier match is followed, and of equally long ones the latest. A copy that goes on is followed
 // without another search. The idea is prompt lookup decoding (Apoorv Saxena, 2023), which
 // transformers has as prompt_lookup_num_tokens. A text that the caller expects the answer to repeat
-// (OpenAI's prediction) is looked up too, and so are other conversations (others.go).
+// (OpenAI's prediction) is looked up too, and so are other conversations (others.go). That text is
+// often in the prompt as well, and is preferred to it, but not to what the answer has since said.
 //
 // The index has each position under the hash of the gram tokens before it, and each entry is
 // chained to the entry before it. It grows with the sequence. A token costs a bounded time.
@@ -21,6 +22,9 @@ const (
 type Lookup struct {
 	// Owner is whose conversations in Others are followed; "" is an owner like any other.
 	Owner string
+	// Prompt is how many tokens of the sequence are the prompt. An equally long match in the text
+	// is preferred to one in it.
+	Prompt int
 
 	text   []int32
 	latest []int32 // by hash: the latest position after such a gram; 0: none
@@ -123,7 +127,9 @@ func (l *Lookup) search(tokens []int32, at int) {
 		if at == 0 {
 			return
 		}
-		if n := common(l.preceding(tokens, at), tokens); n >= gram && n > l.equal {
+		n := common(l.preceding(tokens, at), tokens)
+		preferred := n == l.equal && at < len(l.text) && l.at <= len(l.text)+l.Prompt
+		if n >= gram && (n > l.equal || preferred) {
 			l.at, l.equal = at, n
 		}
 		at = int(l.before[at])
@@ -146,6 +152,9 @@ func (l *Lookup) Match() int {
 	}
 	return l.equal
 }
+
+// Predicted reports whether the proposal is a part of the text that the answer may repeat.
+func (l *Lookup) Predicted() bool { return l.others == nil && l.at > 0 && l.at < len(l.text) }
 
 // Propose returns up to n tokens that may follow the sequence. They are a part of tokens, of the
 // text, or of Others.

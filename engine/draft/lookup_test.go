@@ -70,6 +70,28 @@ func TestLookupOfText(t *testing.T) {
 	}
 }
 
+// TestLookupPrefersText: a text is preferred to the same one in the prompt, but not to a longer
+// match there, nor to what the answer has said.
+func TestLookupPrefersText(t *testing.T) {
+	text := []int32{1, 2, 3, 4, 5, 6}
+	for _, c := range []struct {
+		prompt, answer []int32
+		predicted      bool
+	}{
+		{[]int32{8, 2, 3, 4, 7}, []int32{9, 2, 3, 4}, true},
+		{[]int32{8, 9, 2, 3, 4, 7}, []int32{9, 2, 3, 4}, false}, // longer
+		{[]int32{8}, []int32{2, 3, 4, 7, 2, 3, 4}, false},
+	} {
+		l := NewLookup(text, 20)
+		l.Prompt = len(c.prompt)
+		tokens := slices.Concat(c.prompt, c.answer)
+		l.Extend(tokens, nil, nil)
+		if l.Predicted() != c.predicted {
+			t.Errorf("%d: a part of the text: %t", tokens, l.Predicted())
+		}
+	}
+}
+
 // TestLookupIsSound extends random sequences in pieces. What precedes a proposal equals the end of
 // the sequence, and no other of the few earlier places has a longer match.
 func TestLookupIsSound(t *testing.T) {

@@ -19,6 +19,7 @@ const (
 	AskedOther        // the request wants a way to draft that this engine does not have
 	Short             // there were no tokens to draft
 	NoMatch           // only lookups may draft, and they found nothing
+	NoBlock           // as NoMatch, since the model's block that drafts cannot be used
 	Measuring         // passes without drafts had to be measured
 	Costly            // drafts were expected to cost more time than they save
 	Saving            // they were expected to save less than a computer expects that saves energy
@@ -41,6 +42,9 @@ var causes = [causeCount]struct{ name, sentence string }{
 		"not have."},
 	Short: {"short", "The answer was too short for drafts."},
 	NoMatch: {"no_match", "Drafts were only looked up, and the end of the text occurred nowhere " +
+		"before."},
+	NoBlock: {"no_block", "The model's block that drafts cannot be used, for the reason in the " +
+		"list of models. So drafts were only looked up, and the end of the text occurred nowhere " +
 		"before."},
 	Measuring: {"measuring", "Passes without drafts had to be measured first."},
 	Costly:    {"costly", "Drafts would have cost more time than they save."},
@@ -81,6 +85,8 @@ type Why struct {
 	// time of drafting it.
 	Time float64
 	Rows int // tokens of a pass without drafts: how many answers decode at once
+	// Assumed means that Time was not measured, or long ago.
+	Assumed bool
 }
 
 // Sentence returns why there were no drafts; "" for NoCause.
@@ -96,8 +102,12 @@ func (w Why) Sentence() string {
 	if w.Rows > 1 {
 		pass = fmt.Sprintf("A pass of %d answers", w.Rows)
 	}
-	return fmt.Sprintf("%s %s with one draft takes %.2f times as long as one without, and %.0f %% "+
-		"of such drafts are expected to be right.", text, pass, w.Time, 100*w.Right)
+	takes := "takes"
+	if w.Assumed {
+		takes = "is assumed to take"
+	}
+	return fmt.Sprintf("%s %s with one draft %s %.2f times as long as one without, and %.0f %% of "+
+		"such drafts are expected to be right.", text, pass, takes, w.Time, 100*w.Right)
 }
 
 // Whys counts why the passes of an answer had no drafts. The zero value has counted none.
@@ -131,7 +141,8 @@ func (s *Whys) Most() Why {
 // drafted, and is not worth its time.
 func (r *Round) costly(right, step float64) Why {
 	return Why{Cause: Costly, Right: right, Rows: r.Rows,
-		Time: r.Passes.ratio(r.Rows, 1) + step/r.plain()}
+		Time:    r.Passes.ratio(r.Rows, 1) + step/r.plain(),
+		Assumed: !r.Passes.knows(r.Rows+1) || step > 0 && !r.Drafter.knows(MaxRows)}
 }
 
 // whyNot is like costly, for a drafter that has drafted nothing. worth reports whether it would in

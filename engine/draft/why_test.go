@@ -37,6 +37,36 @@ func TestSentence(t *testing.T) {
 	if got := w.Sentence(); !strings.Contains(got, ". A pass of 3 answers with one draft takes") {
 		t.Errorf("got %q, expected the number of answers", got)
 	}
+	w.Assumed = true
+	if got := w.Sentence(); !strings.Contains(got, "with one draft is assumed to take 1.25 times") {
+		t.Errorf("got %q, but that was not measured", got)
+	}
+}
+
+// TestAssumedTime: the time of a pass with a draft is assumed if neither that was measured nor
+// longer passes, and that of the drafter if none of its steps was.
+func TestAssumedTime(t *testing.T) {
+	for _, c := range []struct {
+		passes, steps *Times
+		assumed       bool
+	}{
+		{linear(0.25, 1), linear(0.25, 1), true},
+		{linear(0.25, 1, 2), linear(0.25, 1), false},
+		{linear(0.25, 1, 9), linear(0.25, 1), false},
+		{linear(0.25, 1, 9), &Times{}, true},
+	} {
+		r := Round{Rows: 1, Passes: c.passes, Drafter: c.steps}
+		if w := r.costly(0.2, 0.5); w.Assumed != c.assumed {
+			t.Errorf("%+v, expected an assumed time: %t", w, c.assumed)
+		}
+	}
+	old := linear(0.25, 1, 2)
+	for range oldPasses + 1 {
+		old.Tick()
+	}
+	if r := (Round{Rows: 1, Passes: old}); !r.costly(0.2, 0).Assumed {
+		t.Error("the time was measured long ago")
+	}
 }
 
 func TestWhyNoLookup(t *testing.T) {

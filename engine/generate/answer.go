@@ -1,6 +1,10 @@
 package generate
 
-import "time"
+import (
+	"time"
+
+	"headroom/engine/draft"
+)
 
 // Head identifies an answer.
 type Head struct {
@@ -74,8 +78,9 @@ type Usage struct {
 	ReasoningTokens  int // completion tokens that are reasoning
 	// DraftTokens were proposed and verified; AcceptedTokens of them are completion tokens.
 	DraftTokens, AcceptedTokens int
+	Drafts                      draft.Ways // these by the way in which they were drafted
 
 	FirstToken            time.Duration // from the request's arrival to its first token
 	DecodeTokensPerSecond float64       // speed after the first token; 0 if there is only one
-	Gained                float64       // by drafts; see engine.Timing.Gained
+	Speedup               float64       // by drafts; see engine.Timing.Speedup
 }

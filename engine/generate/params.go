@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"math"
@@ -26,11 +27,15 @@ type Params struct {
 	PresencePenalty   *float64 // [-2, 2]
 	FrequencyPenalty  *float64 // [-2, 2]
 	// PenaltyTokens is how many of the last tokens, prompt included, the three penalties count; 0:
-	// sample.DefaultContextTokens.
-	PenaltyTokens int
-	LogitBias     map[int32]float32
-	Seed          *int64
-	IgnoreEOS     bool // continue after the model's end tokens
+	// sample.DefaultContextTokens. Two of them may have their own number.
+	PenaltyTokens          int
+	PresencePenaltyTokens  int // 0: PenaltyTokens
+	FrequencyPenaltyTokens int // 0: PenaltyTokens
+	XTC                    sample.XTC
+	DRY                    sample.DRY
+	LogitBias              map[int32]float32
+	Seed                   *int64
+	IgnoreEOS              bool // continue after the model's end tokens
 	// Priority orders the requests that wait: larger ones run first, then in the order of arrival.
 	// It is in [-MaxPriority, MaxPriority].
 	Priority int
@@ -157,6 +162,18 @@ type Defaults struct {
 	TemplateKwargs    json.RawMessage // a JSON object, or nil
 }
 
+// The method Or returns the defaults d, and those of other for parameters that d does not set.
+func (d Defaults) Or(other Defaults) Defaults {
+	return Defaults{MaxTokens: cmp.Or(d.MaxTokens, other.MaxTokens),
+		Temperature: cmp.Or(d.Temperature, other.Temperature), TopP: cmp.Or(d.TopP, other.TopP),
+		TopK: cmp.Or(d.TopK, other.TopK), MinP: cmp.Or(d.MinP, other.MinP),
+		RepetitionPenalty: cmp.Or(d.RepetitionPenalty, other.RepetitionPenalty),
+		PresencePenalty:   cmp.Or(d.PresencePenalty, other.PresencePenalty),
+		FrequencyPenalty:  cmp.Or(d.FrequencyPenalty, other.FrequencyPenalty),
+		Seed:              cmp.Or(d.Seed, other.Seed),
+		TemplateKwargs:    mergeObjects(other.TemplateKwargs, d.TemplateKwargs)}
+}
+
 // Check returns a *ParamError if a value would not be valid in a request.
 func (d Defaults) Check() error {
 	_, err := d.params()
@@ -279,6 +296,9 @@ func (p *Params) Sampling(recommended sample.Defaults) sample.Params {
 		s.Seed = new(uint64(*p.Seed))
 	}
 	s.RepetitionContextTokens = p.PenaltyTokens
+	s.PresenceContextTokens = p.PresencePenaltyTokens
+	s.FrequencyContextTokens = p.FrequencyPenaltyTokens
+	s.XTC, s.DRY = p.XTC, p.DRY
 	s.LogitBias = p.LogitBias
 	if p.Logprobs {
 		s.Logprobs = p.TopLogprobs

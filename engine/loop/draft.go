@@ -47,6 +47,7 @@ type requestDrafts struct {
 	hits     draft.Hits    // what is known about lookups
 	chaining bool          // the drafter (chain.go) may draft
 	chain    draft.Chain   // what is known about that
+	list     *draft.List   // the tokens from which that may choose; nil: only all
 	saved    time.Duration // by drafts so far; negative: they cost time
 	barred   draft.Cause   // why there cannot be any; NoCause: there can
 	whys     draft.Whys    // why passes had none
@@ -60,6 +61,7 @@ type requestDrafts struct {
 	awaited    bool      // the host needs the next token before it plans another pass
 	forced     bool      // Config.Draft has decided on them
 	given      bool      // it has named them, and the drafter only takes its time
+	predicted  bool      // they are a part of Request.Prediction
 
 	// If chainTry, the drafter has drafted the token tried with the probability triedSure. It is
 	// compared and not verified.
@@ -78,6 +80,8 @@ type Drafts struct {
 	// takes its time. A model without either ignores it, and a draft model that has not read the
 	// sequence yet.
 	Block int
+	// WholeHead has the block compute the whole head, and not only a shortlist of the vocabulary.
+	WholeHead bool
 }
 
 // index indexes the prompt of a request that may have drafts. What is learnt from it begins with
@@ -106,11 +110,14 @@ func (d *drafts) index(r *request) {
 	r.hits.Before, r.chain.Before = &d.hits, &d.chains.all
 	if allows(draft.WayLookup) {
 		r.lookup = draft.NewLookup(r.Prediction, len(r.Prompt)+min(r.MaxTokens, 4096))
-		r.lookup.Owner = r.Owner
+		r.lookup.Owner, r.lookup.Prompt = r.Owner, len(r.Prompt)
 		r.lookup.Extend(r.Prompt, nil, nil)
 	}
 	if r.lookup == nil && !r.chaining {
 		r.barred = draft.AskedOther
+	}
+	if s := d.chains.short; s != nil && r.chaining {
+		r.list = draft.NewList(*s, r.Prompt)
 	}
 }
 
@@ -140,6 +147,7 @@ func (l *Loop) propose() {
 			round.Rows++
 		}
 	}
+	l.chooseHead()
 	d.chains.drafting = 0
 	if m := d.chains.model; m != nil {
 		m.begin(l.config.MaxPrefillStall)
@@ -149,6 +157,7 @@ func (l *Loop) propose() {
 	}
 	for _, r := range l.requests {
 		r.chainDepth, r.chainTry, r.awaited, r.why = 0, false, false, draft.Why{}
+		r.predicted = false
 		if r.seq.Ahead > 0 {
 			r.why.Cause = draft.Forced
 		}
@@ -187,6 +196,7 @@ func (l *Loop) proposeForced(r *request, most int) bool {
 	r.drafts = append(r.drafts, f.Tokens...)
 	if f.Block > 0 && r.chaining && l.prepareForced(r, min(most, f.Block)) {
 		most = l.drafts.chains.mostAfter(r.seq.Tokens, min(most, f.Block))
+		l.drafts.chains.listed = l.drafts.chains.short != nil && !f.WholeHead
 		r.given, r.chainDepth = len(f.Tokens) > 0, most
 		for !r.given && len(r.drafts) < most {
 			r.drafts = append(r.drafts, 0)
@@ -250,6 +260,7 @@ func (l *Loop) proposeFor(r *request, most int) {
 	if l.proposeChain(r, most, speed) || depth == 0 {
 		return
 	}
+	r.predicted = r.lookup.Predicted()
 	r.drafts = append(r.drafts, r.lookup.Propose(r.seq.Tokens, depth)...)
 	round.Add(len(r.drafts), right, 0)
 }
@@ -260,6 +271,9 @@ func (l *Loop) lookUpDepth(r *request, most int) (depth int, right, speed float6
 	depth, right, speed = round.LookupDepth(match, most, &r.hits)
 	if r.why = (draft.Why{}); depth == 0 {
 		r.why = round.WhyNoLookup(match, most, &r.hits)
+		if r.why.Cause == draft.NoMatch && l.config.NoBlock {
+			r.why.Cause = draft.NoBlock
+		}
 	}
 	return depth, right, speed
 }
@@ -274,12 +288,7 @@ func (r *request) decodes() bool {
 // that of each draft that was right.
 func (l *Loop) emitDrafts(r *request, step *step, row int, w sched.Work, now time.Time) error {
 	defer l.sched.EndDrafts(w)
-	r.usage.DraftTokens += w.Drafts
-	l.counters.DraftTokens += int64(w.Drafts)
-	if r.byOther(l) {
-		r.usage.DraftModelTokens += w.Drafts
-		l.counters.DraftModelTokens += int64(w.Drafts)
-	}
+	l.countDrafts(r, w.Drafts)
 	for n := 0; ; n++ {
 		if n > 0 {
 			l.sched.Accept(w, n)
@@ -309,15 +318,37 @@ func (r *request) byOther(l *Loop) bool {
 	return (c.model != nil || c.block != nil || l.runner.InPlace()) && r.chainDepth > 0
 }
 
+// countDrafts counts the drafts of r in the step that has run.
+func (l *Loop) countDrafts(r *request, drafts int) {
+	r.usage.DraftTokens += drafts
+	l.counters.DraftTokens += int64(drafts)
+	switch {
+	case r.byOther(l):
+		r.usage.DraftModelTokens += drafts
+		l.counters.DraftModelTokens += int64(drafts)
+	case r.chainDepth > 0:
+		r.usage.BlockTokens += drafts
+		l.counters.BlockTokens += int64(drafts)
+	case r.predicted:
+		r.usage.PredictionTokens += drafts
+	}
+}
+
 // countAccepted records that the next draft of r was right.
 func (l *Loop) countAccepted(r *request) {
 	r.usage.AcceptedTokens++
 	l.counters.AcceptedTokens++
 	l.addSaved(r, l.drafts.cost.Plain)
-	if r.byOther(l) {
+	switch {
+	case r.byOther(l):
 		r.usage.DraftModelAccepted++
 		l.counters.DraftModelAccepted++
 		l.drafts.chains.model.accept(r)
+	case r.chainDepth > 0:
+		r.usage.BlockAccepted++
+		l.counters.BlockAccepted++
+	case r.predicted:
+		r.usage.PredictionAccepted++
 	}
 }
 
@@ -338,6 +369,7 @@ func (l *Loop) observeDrafts(s *step, now time.Time) {
 	}
 	l.drafts.times.Observe(rows, l.passTime(s, now).Seconds())
 	l.drafts.chains.times.Tick()
+	l.drafts.chains.listTimes.Tick()
 }
 
 // waitedForHost reports whether a GPU waited for the host before and after a step.

@@ -147,7 +147,7 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 		l.config.Sched.SelectAfter(&q.seq)
 	}
 	if !r.Embed {
-		q.sampler = sample.New(r.Sampling, l.runner.VocabSize())
+		q.sampler = sample.New(r.Sampling, l.runner.VocabSize(), l.text)
 		for _, t := range r.Prompt {
 			q.sampler.Observe(t)
 		}

@@ -133,8 +133,24 @@ type Usage struct {
 	// DraftTokens were proposed, and AcceptedTokens of them were what the model chose.
 	DraftTokens, AcceptedTokens int
 	// Of these, DraftModelTokens and DraftModelAccepted are those of a draft model, a drafter of
-	// blocks or an assistant.
-	DraftModelTokens, DraftModelAccepted int
+	// blocks or an assistant, and BlockTokens and BlockAccepted those of the model's own block.
+	DraftModelTokens, DraftModelAccepted, BlockTokens, BlockAccepted int
+	// PredictionTokens and PredictionAccepted are those that were looked up in Request.Prediction.
+	PredictionTokens, PredictionAccepted int
+}
+
+// Drafts returns the counts of all drafts by the way in which they were drafted.
+func (u Usage) Drafts() draft.Ways {
+	w := draft.Ways{DraftModel: draft.Counts{Proposed: u.DraftModelTokens,
+		Accepted: u.DraftModelAccepted},
+		Block:      draft.Counts{Proposed: u.BlockTokens, Accepted: u.BlockAccepted},
+		Prediction: draft.Counts{Proposed: u.PredictionTokens, Accepted: u.PredictionAccepted}}
+	others := w.DraftModel
+	others.Add(w.Block)
+	others.Add(w.Prediction)
+	w.Lookup = draft.Counts{Proposed: u.DraftTokens - others.Proposed,
+		Accepted: u.AcceptedTokens - others.Accepted}
+	return w
 }
 
 // Timing holds the durations of the phases of a request. A phase that was not reached is 0.
@@ -159,9 +175,9 @@ func (t Timing) DecodeTokensPerSecond() float64 {
 	return float64(t.DecodeSteps) / t.Decode.Seconds()
 }
 
-// Gained returns how many times as fast as without drafts an answer was decoded, by estimate. It
+// Speedup returns how many times as fast as without drafts an answer was decoded, by estimate. It
 // is 0 if there was only one token.
-func (t Timing) Gained() float64 { return draft.Gained(t.Decode.Seconds(), t.Saved.Seconds()) }
+func (t Timing) Speedup() float64 { return draft.Speedup(t.Decode.Seconds(), t.Saved.Seconds()) }
 
 // request is a Request with its state in the loop.
 type request struct {

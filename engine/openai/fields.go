@@ -38,9 +38,6 @@ const (
 	otherGrammar = "Send grammar, which is GBNF"
 )
 
-// onePenaltyContext is the advice of fields with the context of one penalty alone.
-const onePenaltyContext = "Send repetition_context_size, which all three penalties have"
-
 var fieldTable = []origin{
 	{"OpenAI", []field{
 		{name: "audio", chat: refused},
@@ -164,7 +161,14 @@ var fieldTable = []origin{
 	{"llama.cpp", []field{
 		{name: "adaptive_target", chat: refused, completion: refused, harmless: `-1`},
 		{name: "cache_prompt", chat: inert, completion: inert, note: "the answer is the same"},
-		{name: "dry_multiplier", chat: refused, completion: refused, harmless: `0`},
+		{name: "dry_allowed_length", chat: works, completion: works, note: "2 if it is not sent"},
+		{name: "dry_base", chat: works, completion: works, note: "1.75 if it is not sent"},
+		{name: "dry_multiplier", chat: works, completion: works, note: "0 is off"},
+		{name: "dry_penalty_last_n", chat: works, completion: works,
+			note: "-1 is all tokens, as if it is not sent"},
+		{name: "dry_sequence_breakers", chat: works, completion: works,
+			note: "for all tokens that contain one of them; line break, `:`, `\"` and `*` if it " +
+				"is not sent"},
 		{name: "dynatemp_range", chat: refused, completion: refused, harmless: `0`},
 		{name: "grammar", chat: works, completion: works, note: "in GBNF"},
 		{name: "id_slot", chat: inert, completion: inert},
@@ -187,21 +191,23 @@ var fieldTable = []origin{
 		{name: "timings_per_token", chat: inert, completion: inert},
 		{name: "top_n_sigma", chat: refused, completion: refused, harmless: `0 -1`},
 		{name: "typical_p", chat: refused, completion: refused, harmless: `1 0`},
-		{name: "xtc_probability", chat: refused, completion: refused, harmless: `0`},
+		{name: "xtc_probability", chat: works, completion: works,
+			note: "0 is off; no effect on greedy decoding"},
+		{name: "xtc_threshold", chat: works, completion: works,
+			note: "0.1 if it is 0 or not sent"},
 	}},
 	{"mlx-lm", []field{
 		{name: "adapters", chat: refused, completion: refused, harmless: `""`},
 		{name: "draft_model", chat: refused, completion: refused, harmless: `""`,
 			instead: "Set draftModel in the model's settings"},
-		{name: "frequency_context_size", chat: refused, completion: refused, harmless: `20`,
-			instead: onePenaltyContext},
+		{name: "frequency_context_size", chat: works, completion: works,
+			note: "as `repetition_context_size` if it is not sent"},
 		{name: "num_draft_tokens", chat: inert, completion: inert, note: "the answer is the same"},
-		{name: "presence_context_size", chat: refused, completion: refused, harmless: `20`,
-			instead: onePenaltyContext},
+		{name: "presence_context_size", chat: works, completion: works,
+			note: "as `repetition_context_size` if it is not sent"},
 		{name: "repetition_context_size", chat: works, completion: works,
-			note: "for all three penalties; 20 if it is not sent"},
+			note: "for all three penalties unless two have their own; 20 if it is not sent"},
 		{name: "role_mapping", chat: refused, harmless: `{}`},
-		{name: "xtc_threshold", chat: inert, completion: inert, note: "only with XTC"},
 	}},
 	{"others", []field{
 		{name: "banned_tokens", chat: refused, completion: refused, harmless: `[] ""`},

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"headroom/engine/draft"
 	"headroom/engine/generate"
 	"headroom/engine/server"
 )
@@ -78,18 +79,22 @@ func (c *chatRenderer) text(d generate.Delta) ChatText {
 }
 
 // newUsage returns the token counts of an answer, extended by Timings. Proposed tokens are counted
-// if there are any, or if the request has a prediction.
+// if there are any. If the request has a prediction, only those that come from it are.
 func newUsage(u generate.Usage, predicted bool) *Usage {
 	usage := NewUsage(u.PromptTokens, u.CachedTokens, u.CompletionTokens, u.ReasoningTokens)
-	if u.DraftTokens > 0 || predicted {
+	counts := draft.Counts{Proposed: u.DraftTokens, Accepted: u.AcceptedTokens}
+	if predicted {
+		counts = u.Drafts.Prediction
+	}
+	if counts.Proposed > 0 || predicted {
 		d := &usage.CompletionTokensDetails
-		d.AcceptedPredictionTokens = new(u.AcceptedTokens)
-		d.RejectedPredictionTokens = new(u.DraftTokens - u.AcceptedTokens)
+		d.AcceptedPredictionTokens = new(counts.Accepted)
+		d.RejectedPredictionTokens = new(counts.Proposed - counts.Accepted)
 	}
 	usage.Timings = &Timings{FirstTokenSeconds: u.FirstToken.Seconds(),
 		DecodeTokensPerSecond: u.DecodeTokensPerSecond}
 	if u.DraftTokens > 0 {
-		usage.Timings.Gained = u.Gained
+		usage.Timings.Speedup, usage.Timings.Drafts = u.Speedup, u.Drafts
 	}
 	return usage
 }

@@ -93,6 +93,7 @@ type wireParams struct {
 	Store               *bool              `json:"store"`
 	Cache               *string            `json:"cache"`
 	Speculation         *string            `json:"speculation"`
+	generate.Samplers
 	wireOutput
 }
 
@@ -249,6 +250,7 @@ func (p *Params) read(w *wireParams) error {
 		func() error { return p.readCaching(w) },
 		func() error { return p.readMaxTokens(w) },
 		func() error { return p.readPenaltyTokens(w.PenaltyTokens) },
+		func() error { return p.SetSamplers(&w.Samplers) },
 		func() error { return p.readN(w.N) },
 		func() error { return p.readPriority(w.Priority) },
 		func() error { return p.ReadSpeculation(w.Speculation) },
@@ -269,17 +271,14 @@ func (p *Params) readCaching(w *wireParams) (err error) {
 	return err
 }
 
-// maxPenaltyTokens is the longest repetition_context_size.
-const maxPenaltyTokens = 1 << 20
-
 // readPenaltyTokens reads how many tokens the penalties count.
 func (p *Params) readPenaltyTokens(n *int) error {
 	if n == nil {
 		return nil
 	}
-	if *n < 1 || *n > maxPenaltyTokens {
+	if *n < 1 || *n > generate.MaxPenaltyTokens {
 		return badParam("repetition_context_size", "must be between 1 and %d, got %d",
-			maxPenaltyTokens, *n)
+			generate.MaxPenaltyTokens, *n)
 	}
 	p.PenaltyTokens = *n
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"headroom/engine/generate"
 	"headroom/engine/problem"
+	"headroom/engine/sample"
 )
 
 // chatBody adds parameters to the smallest valid chat request.
@@ -78,7 +79,17 @@ func TestParseChat(t *testing.T) {
 			}, []any{5, 1.5, true}},
 		{"mlx-lm's names", chatBody(`"repetition_context_size":64,"presence_context_size":20,` +
 			`"adapters":null,"draft_model":"","num_draft_tokens":3`),
-			func(r *ChatRequest) any { return r.PenaltyTokens }, 64},
+			func(r *ChatRequest) any { return []int{r.PenaltyTokens, r.PresencePenaltyTokens} },
+			[]int{64, 20}},
+		{"XTC", chatBody(`"xtc_probability":0.5,"xtc_threshold":0.25`),
+			func(r *ChatRequest) any { return r.XTC },
+			sample.XTC{Probability: 0.5, Threshold: 0.25}},
+		{"DRY", chatBody(`"dry_multiplier":0.5,"dry_base":2,"dry_allowed_length":3,` +
+			`"dry_penalty_last_n":-1,"dry_sequence_breakers":["\n"]`),
+			func(r *ChatRequest) any { return r.DRY },
+			sample.DRY{Multiplier: 0.5, Base: 2, AllowedTokens: 3, Breakers: []string{"\n"}}},
+		{"DRY that looks at no tokens", chatBody(`"dry_multiplier":0.5,"dry_penalty_last_n":0`),
+			func(r *ChatRequest) any { return r.DRY }, sample.DRY{}},
 		{"their own names win",
 			chatBody(`"n_predict":5,"max_tokens":6,"repeat_penalty":1.5,"repetition_penalty":1.2`),
 			func(r *ChatRequest) any { return []any{r.MaxTokens, *r.RepetitionPenalty} },
@@ -278,6 +289,17 @@ func TestParseChatRefuses(t *testing.T) {
 		{"top_k", chatBody(`"top_k":-2`), "top_k", "got -2"},
 		{"repetition_context_size", chatBody(`"repetition_context_size":0`),
 			"repetition_context_size", "must be between 1 and 1048576, got 0"},
+		{"presence_context_size", chatBody(`"presence_context_size":-1`),
+			"presence_context_size", "must be between 1 and 1048576, got -1"},
+		{"xtc_threshold", chatBody(`"xtc_threshold":1.5`), "xtc_threshold",
+			"must be between 0 and 1, got 1.5"},
+		{"dry_base", chatBody(`"dry_base":0.5`), "dry_base", "must be between 1 and 100, got 0.5"},
+		{"dry_penalty_last_n", chatBody(`"dry_penalty_last_n":-2`), "dry_penalty_last_n",
+			"must be between -1 and 1048576, got -2"},
+		{"breakers", chatBody(`"dry_sequence_breakers":["a",""]`), "dry_sequence_breakers",
+			"expected texts of 1 to 256 bytes, got one of 0"},
+		{"a breaker", chatBody(`"dry_sequence_breakers":"a"`), "dry_sequence_breakers",
+			"expected an array"},
 		{"min_p", chatBody(`"min_p":1.1`), "min_p", "must be between 0 and 1"},
 		{"repetition", chatBody(`"repetition_penalty":-1`), "repetition_penalty", "must be over 0"},
 		{"max_tokens", chatBody(`"max_tokens":0`), "max_tokens", "must be at least 1, got 0"},

@@ -5,6 +5,7 @@ package openai
 import (
 	"time"
 
+	"headroom/engine/draft"
 	"headroom/engine/server"
 )
 
@@ -34,9 +35,12 @@ type Timings struct {
 	FirstTokenSeconds float64 `json:"first_token_seconds"`
 	// DecodeTokensPerSecond is 0 if there was only one token.
 	DecodeTokensPerSecond float64 `json:"decode_tokens_per_second"`
-	// Gained is how many times as fast as without drafts the answer was decoded, by estimate. It is
-	// left out if there were no drafts.
-	Gained float64 `json:"gained,omitzero"`
+	// Speedup is how many times as fast as without drafts the answer was decoded, by estimate. It
+	// is left out if there were no drafts.
+	Speedup float64 `json:"gained,omitzero"`
+	// Drafts are the tokens that were proposed, by the way in which they were drafted; without
+	// ways that proposed none.
+	Drafts draft.Ways `json:"drafts,omitzero"`
 }
 
 // PromptDetails has the number of prompt tokens that came from the prefix cache.
@@ -45,7 +49,8 @@ type PromptDetails struct {
 }
 
 // CompletionDetails has the number of generated tokens that are reasoning, and what became of the
-// tokens that were proposed, if there were any. Rejected ones are not completion tokens.
+// tokens that were proposed, if there were any: those of the request's prediction, or all of them
+// if it has none. Rejected ones are not completion tokens.
 type CompletionDetails struct {
 	ReasoningTokens          int  `json:"reasoning_tokens"`
 	AcceptedPredictionTokens *int `json:"accepted_prediction_tokens,omitempty"`

@@ -95,6 +95,9 @@ type Description struct {
 	Dimensions           int            // of the vectors that it computes; 0: it computes none
 	Normalized           bool           // these vectors have length 1
 	Drafts               bool           // a block that drafts is loaded with it (MTP)
+	// BlockUnused is why the block that drafts, of which the files have at least a part, is not
+	// loaded with the model; "": it is, there is none, or nobody asks for it.
+	BlockUnused string
 	// BeyondVocabulary names a token of the tokenizer that the model lacks: text with it is
 	// refused. "": none is known (textproc.BeyondVocabulary). Only Describe sets it.
 	BeyondVocabulary string
@@ -222,11 +225,14 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 		o.NoDrafter = true
 		plain, plainErr := New(src, o)
 		if plainErr == nil {
-			plain.DrafterError = err
+			plain.refuseBlock(err)
 		}
 		return plain, plainErr
 	case err != nil:
 		return nil, err
+	}
+	if p.loadsDrafter() && !m.Spec().Drafts {
+		p.DrafterError = models.CheckBlockTensors(w)
 	}
 	if err := p.addAttached(src, m, drafter); err != nil {
 		return withoutDraftModel(src, o, err)
@@ -244,6 +250,9 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	p.Unread, p.CopiedBytes = w.Unread(), d.AllocatedBytes
 	p.measure(m, w, w.MappedBytes()+drafter.MappedBytes()+d.AllocatedBytes)
 	p.Description.HasChatTemplate = hasTemplate
+	if p.DrafterError != nil {
+		p.refuseBlock(p.DrafterError)
+	}
 	if m.Spec().Vectors == nil && o.DraftModel != nil && p.DraftTokens == 0 && o.DraftTokens > 0 {
 		return withoutDraftModel(src, o, RefuseDraftModel("the large model cannot decode ahead, "+
 			"because it has recurrent states and a limited KV cache"))
@@ -261,6 +270,11 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 		return New(src, o)
 	}
 	return p, nil
+}
+
+// refuseBlock records why the model's own block that drafts cannot be used.
+func (p *Plan) refuseBlock(err error) {
+	p.DrafterError, p.Description.BlockUnused = err, problem.From(err).Why
 }
 
 // loadsDrafter reports whether the model is loaded with its block that drafts, if it has one. A

@@ -19,7 +19,7 @@ func recent(pairs ...int32) (list []sampling.TokenCount) {
 // They have the same settings, and only the second counts the token.
 func TestRows(t *testing.T) {
 	s := New(Params{Temperature: 1, PresencePenalty: 1, RepetitionContextTokens: 3, Logprobs: -1,
-		Seed: seed(3)}, 10)
+		Seed: seed(3)}, 10, nil)
 	s.Observe(5)
 	s.Observe(6)
 	sorted := func(h sampling.Adjustment) []sampling.TokenCount {
@@ -58,17 +58,43 @@ func TestRows(t *testing.T) {
 		t.Errorf("%v allocations for two rows, expected none", n)
 	}
 	r.Reset()
-	if r.Add(New(Params{}, 10), 3); r.Adjusted() != nil {
+	if r.Add(New(Params{}, 10, nil), 3); r.Adjusted() != nil {
 		t.Error("a sequence without penalties has adjustments")
+	}
+}
+
+// TestRowsAfter compares the rows after tokens that s has not observed with those after they are.
+func TestRowsAfter(t *testing.T) {
+	s := New(Params{Temperature: 0.7, TopK: 3, Seed: seed(5), LogitBias: map[int32]float32{2: 1},
+		Logprobs: -1}, 10, nil)
+	s.Observe(4)
+	var ahead, after Rows
+	for tokens := range 3 {
+		ahead.AddAfter(s, tokens)
+	}
+	for token := range int32(3) {
+		after.Add(s, 4)
+		s.Observe(token)
+	}
+	if !slices.Equal(ahead.Settings, after.Settings) || ahead.Settings[0] == ahead.Settings[1] {
+		t.Errorf("settings ahead %+v, expected %+v", ahead.Settings, after.Settings)
+	}
+	for i, h := range ahead.Adjusted() {
+		if len(h.Biases) != 1 || h.Biases[0].Token != 2 || h.Chosen != -1 {
+			t.Errorf("row %d: adjustment %+v, expected a bias of token 2", i, h)
+		}
+	}
+	if s.Remembers() || !New(Params{RepetitionPenalty: 1.1}, 10, nil).Remembers() {
+		t.Error("only penalties depend on earlier tokens")
 	}
 }
 
 // TestRowsOfBiases checks that every row has the biases, sorted by token, whether or not the last
 // token is known.
 func TestRowsOfBiases(t *testing.T) {
-	s := New(Params{LogitBias: map[int32]float32{9: -100, 2: 1.5}, Logprobs: -1}, 10)
+	s := New(Params{LogitBias: map[int32]float32{9: -100, 2: 1.5}, Logprobs: -1}, 10, nil)
 	var r Rows
-	r.Add(New(Params{}, 10), 3)
+	r.Add(New(Params{}, 10, nil), 3)
 	r.Add(s, Placeholder(0))
 	r.Add(s, 4)
 	want := []sampling.LogitBias{{Token: 2, Value: 1.5}, {Token: 9, Value: -100}}
@@ -78,7 +104,7 @@ func TestRowsOfBiases(t *testing.T) {
 		t.Errorf("got %+v, expected %v in the last two rows", got, want)
 	}
 	r.Reset()
-	if r.Add(New(Params{}, 10), 3); r.Adjusted() != nil {
+	if r.Add(New(Params{}, 10, nil), 3); r.Adjusted() != nil {
 		t.Error("a row after Reset has biases")
 	}
 }
@@ -105,7 +131,7 @@ func TestOnDevice(t *testing.T) {
 		{Params{Logprobs: -1, PresencePenalty: 1, RepetitionContextTokens: 257}, false},
 		{Params{Logprobs: -1, RepetitionContextTokens: 257}, true},
 	} {
-		if got := New(c.params, 10).OnDevice(); got != c.want {
+		if got := New(c.params, 10, nil).OnDevice(); got != c.want {
 			t.Errorf("%+v: got %t", c.params, got)
 		}
 	}

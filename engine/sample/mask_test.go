@@ -40,7 +40,7 @@ func TestMaskedLogprobs(t *testing.T) {
 		{"fewer listed than allowed", []int32{0, 1, 3}, Params{Logprobs: 1},
 			[]TokenLogprob{{1, float32(math.Log(0.5))}}},
 	} {
-		s := New(c.params, len(logits))
+		s := New(c.params, len(logits), nil)
 		s.SetMask(maskOf(1, c.allowed...))
 		got := mustSample(t, s, slices.Clone(logits))
 		same := func(a, b TokenLogprob) bool {
@@ -63,7 +63,7 @@ func TestMaskedTokens(t *testing.T) {
 			Logprobs: random.IntN(MaxLogprobs+2) - 1, TopK: random.IntN(10),
 			TopP: random.Float32(), MinP: random.Float32() * 0.1, PresencePenalty: 2,
 			LogitBias: map[int32]float32{int32(random.IntN(vocab)): 100}}
-		s := New(p, vocab)
+		s := New(p, vocab, nil)
 		s.Observe(int32(random.IntN(vocab)))
 		mask := make([]uint64, 1+random.IntN(3)) // shorter ones forbid the tokens beyond
 		for range 1 + random.IntN(30) {
@@ -109,7 +109,7 @@ func TestFullMask(t *testing.T) {
 	for n := range 500 {
 		p := Params{Temperature: float32(n%3) / 2, Seed: seed(uint64(n)), Logprobs: 5,
 			TopP: 0.95, TopK: n % 50, RepetitionPenalty: 1.1}
-		plain, masked := New(p, vocab), New(p, vocab)
+		plain, masked := New(p, vocab, nil), New(p, vocab, nil)
 		masked.Constrain()
 		masked.SetMask(maskOf(1, 7))
 		for step := range 4 {
@@ -152,7 +152,7 @@ func TestMaskKeepsFaults(t *testing.T) {
 		"the allowed one is out": {[]float32{1, -inf, 3}, maskOf(1, 1)},
 	} {
 		for _, p := range []Params{{}, {Temperature: 1, Logprobs: -1}} {
-			s := New(p, len(c.logits))
+			s := New(p, len(c.logits), nil)
 			s.SetMask(c.mask)
 			if r, err := s.Sample(slices.Clone(c.logits)); err == nil {
 				t.Errorf("%s: got %+v, expected an error", name, r)
@@ -163,7 +163,7 @@ func TestMaskKeepsFaults(t *testing.T) {
 
 // TestConstrainedOnHost: a device does not know masks.
 func TestConstrainedOnHost(t *testing.T) {
-	s := New(Params{Logprobs: -1}, 4)
+	s := New(Params{Logprobs: -1}, 4, nil)
 	if !s.OnDevice() {
 		t.Error("a plain request is not for the device")
 	}

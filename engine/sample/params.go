@@ -6,15 +6,16 @@
 //
 // The steps have the same order as in mlx-lm (mlx_lm/sample_utils.py):
 //
-//	logits  + logit bias, then repetition, presence and frequency penalty, then the mask
+//	logits  + logit bias, then repetition, presence and frequency penalty, DRY, then the mask
 //	logp    = log-softmax of these logits, without temperature; logprobs report these
 //	greedy  the largest logit, the lowest id on ties, if the temperature is 0
-//	filters top-p, min-p, top-k, on logp; then a draw with weights exp(logp/temperature)
+//	filters top-p, min-p, XTC, top-k, on logp; then a draw with weights exp(logp/temperature)
 //
 // V is the size of the vocabulary, up to about 250,000. Rows have shape [V].
 package sample
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -38,8 +39,14 @@ type Params struct {
 	FrequencyPenalty  float32 // subtracted once for each occurrence; 0: off
 
 	// RepetitionContextTokens is the number of last tokens, prompt included, that count as recent
-	// for the three penalties; 0: DefaultContextTokens.
+	// for the repetition penalty; 0: DefaultContextTokens. The other two penalties have the same
+	// number unless they have their own.
 	RepetitionContextTokens int
+	PresenceContextTokens   int // 0: RepetitionContextTokens
+	FrequencyContextTokens  int // 0: RepetitionContextTokens
+
+	XTC XTC
+	DRY DRY
 
 	// LogitBias is added to the logits, by token id. Ids beyond the vocabulary have no effect.
 	LogitBias map[int32]float32
@@ -74,6 +81,14 @@ func (p Params) Validate() error {
 		{"top_k", float64(p.TopK), -1, inf},
 		{"repetition_penalty", float64(p.RepetitionPenalty), 0, 100},
 		{"repetition_context_size", float64(p.RepetitionContextTokens), 0, maxContextTokens},
+		{"presence_context_size", float64(p.PresenceContextTokens), 0, maxContextTokens},
+		{"frequency_context_size", float64(p.FrequencyContextTokens), 0, maxContextTokens},
+		{"xtc_probability", float64(p.XTC.Probability), 0, 1},
+		{"xtc_threshold", float64(p.XTC.Threshold), 0, 1},
+		{"dry_multiplier", float64(p.DRY.Multiplier), 0, 100},
+		{"dry_base", float64(p.DRY.Base), 0, 100},
+		{"dry_allowed_length", float64(p.DRY.AllowedTokens), 0, maxContextTokens},
+		{"dry_penalty_last_n", float64(p.DRY.ContextTokens), 0, maxContextTokens},
 		{"presence_penalty", float64(p.PresencePenalty), -2, 2},
 		{"frequency_penalty", float64(p.FrequencyPenalty), -2, 2},
 		{"top_logprobs", float64(p.Logprobs), -1, MaxLogprobs},
@@ -109,14 +124,39 @@ func inRange(name string, value, from, to float64) error {
 	return fmt.Errorf("%s: got %s, it must be between %v and %v", name, got, from, to)
 }
 
-func (p *Params) penalties() sampling.Penalties {
-	return sampling.Penalties{Repetition: p.RepetitionPenalty, Presence: p.PresencePenalty,
-		Frequency: p.FrequencyPenalty}
+// penaltyWindow is a window of recent tokens and the penalties that count them.
+type penaltyWindow struct {
+	window
+	penalties sampling.Penalties
 }
 
-func (p *Params) contextTokens() int {
-	if p.RepetitionContextTokens == 0 {
-		return DefaultContextTokens
+// add adds penalties of which w has none.
+func (w *penaltyWindow) add(p sampling.Penalties) {
+	w.penalties.Repetition = cmp.Or(w.penalties.Repetition, p.Repetition)
+	w.penalties.Presence = cmp.Or(w.penalties.Presence, p.Presence)
+	w.penalties.Frequency = cmp.Or(w.penalties.Frequency, p.Frequency)
+}
+
+// windows returns the windows of the penalties that are on, in the order in which they apply. A
+// window has all penalties of its size.
+func (p *Params) windows() (list []penaltyWindow) {
+	all := cmp.Or(p.RepetitionContextTokens, DefaultContextTokens)
+	for _, one := range []struct {
+		penalties sampling.Penalties
+		tokens    int
+	}{
+		{sampling.Penalties{Repetition: p.RepetitionPenalty}, all},
+		{sampling.Penalties{Presence: p.PresencePenalty}, cmp.Or(p.PresenceContextTokens, all)},
+		{sampling.Penalties{Frequency: p.FrequencyPenalty}, cmp.Or(p.FrequencyContextTokens, all)},
+	} {
+		if !one.penalties.Any() {
+			continue
+		}
+		if last := len(list) - 1; last >= 0 && len(list[last].ring) == one.tokens {
+			list[last].add(one.penalties)
+			continue
+		}
+		list = append(list, penaltyWindow{newWindow(one.tokens), one.penalties})
 	}
-	return p.RepetitionContextTokens
+	return list
 }

@@ -34,7 +34,9 @@ type Sampler struct {
 	seed     uint64
 	observed uint64 // tokens of the sequence
 	biases   []sampling.LogitBias
-	recent   window
+	recent   []penaltyWindow
+	repeats  *repeats // for DRY; nil: off
+	xtc      *exclusion
 	mask     []uint64 // tokens that may be chosen; nil: all
 	masked   bool     // some tokens have a mask
 	chooser  sampling.Chooser
@@ -42,26 +44,44 @@ type Sampler struct {
 }
 
 // New returns a Sampler for rows of vocab logits. The parameters must be valid
-// (Params.Validate).
-func New(params Params, vocab int) *Sampler {
-	s := &Sampler{params: params, vocab: vocab, seed: rand.Uint64()}
+// (Params.Validate). DRY and XTC ask for tokens by their texts; tokens may be nil if there are
+// none such.
+func New(params Params, vocab int, tokens Tokens) *Sampler {
+	s := &Sampler{params: params, vocab: vocab, seed: rand.Uint64(), recent: params.windows(),
+		repeats: newRepeats(params.DRY, tokens), xtc: newExclusion(params.XTC, tokens)}
 	if params.Seed != nil {
 		s.seed = *params.Seed
 	}
 	for _, id := range slices.Sorted(maps.Keys(params.LogitBias)) {
 		s.biases = append(s.biases, sampling.LogitBias{Token: id, Value: params.LogitBias[id]})
 	}
-	if p := params.penalties(); p.Any() {
-		s.recent = newWindow(params.contextTokens())
-	}
 	return s
+}
+
+// Tokens finds tokens by their texts. Masks have the form of Sampler.SetMask.
+type Tokens interface {
+	// Containing returns the tokens whose text contains one of texts.
+	Containing(texts []string) []uint64
+	// Ends returns the tokens that end an answer or a line.
+	Ends() []uint64
+}
+
+// has reports whether a mask has a token.
+func has(mask []uint64, token int32) bool {
+	i := int(token) / 64
+	return token >= 0 && i < len(mask) && mask[i]>>(token%64)&1 != 0
 }
 
 // Observe adds a token of the sequence. It must be called with each token of the prompt, then with
 // each generated one.
 func (s *Sampler) Observe(token int32) {
 	s.observed++
-	s.recent.push(token)
+	for i := range s.recent {
+		s.recent[i].push(token)
+	}
+	if s.repeats != nil {
+		s.repeats.push(token)
+	}
 }
 
 // Constrain says that SetMask will restrict some tokens, so that the host must choose them.
@@ -80,7 +100,7 @@ func (s *Sampler) Sample(logits []float32) (Result, error) {
 			"pass one full row", len(logits), s.vocab))
 	}
 	s.adjust(logits)
-	choice := s.chooser.Choose(logits, s.settings(s.observed))
+	choice := s.choose(logits)
 	if err := sampling.Fault(choice.Token); err != nil {
 		return Result{}, err
 	}
@@ -106,6 +126,15 @@ func (s *Sampler) Sample(logits []float32) (Result, error) {
 		out.Top = s.top
 	}
 	return out, nil
+}
+
+// choose chooses a token from adjusted logits, which it does not change.
+func (s *Sampler) choose(logits []float32) sampling.Choice {
+	settings := s.settings(s.observed)
+	if s.xtc == nil || settings.Temperature == 0 || !s.xtc.falls(s.seed, s.observed) {
+		return s.chooser.Choose(logits, settings)
+	}
+	return s.xtc.choose(&s.chooser, logits, settings)
 }
 
 // settings returns the settings for the token at a position of the sequence.
@@ -135,11 +164,16 @@ func (s *Sampler) adjust(logits []float32) {
 			logits[b.Token] += b.Value
 		}
 	}
-	penalties := s.params.penalties()
-	for id, count := range s.recent.counts {
-		if id >= 0 && int(id) < len(logits) {
-			logits[id] = penalties.Apply(logits[id], count)
+	for i := range s.recent {
+		w := &s.recent[i]
+		for id, count := range w.counts {
+			if id >= 0 && int(id) < len(logits) {
+				logits[id] = w.penalties.Apply(logits[id], count)
+			}
 		}
+	}
+	if s.repeats != nil {
+		s.repeats.lower(logits)
 	}
 	if s.mask != nil {
 		applyMask(logits, s.mask)
@@ -151,7 +185,7 @@ func (s *Sampler) adjust(logits []float32) {
 func applyMask(logits []float32, mask []uint64) {
 	none := float32(math.Inf(-1))
 	for i := range logits {
-		if i/64 < len(mask) && mask[i/64]>>(i%64)&1 != 0 {
+		if has(mask, int32(i)) {
 			continue
 		}
 		if x := logits[i]; x == x && x <= math.MaxFloat32 {

@@ -38,7 +38,7 @@ func TestGreedy(t *testing.T) {
 		{"the lowest finite number", []float32{-inf, -math.MaxFloat32}, 1},
 	}
 	for _, tt := range tests {
-		if got := mustSample(t, New(Params{}, len(tt.logits)),
+		if got := mustSample(t, New(Params{}, len(tt.logits), nil),
 			slices.Clone(tt.logits)); got.Token != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got.Token, tt.want)
 		}
@@ -53,7 +53,7 @@ func TestLogprobs(t *testing.T) {
 		{Logprobs: 3}, {Logprobs: 3, Temperature: 0.01},
 		{Logprobs: 3, Temperature: 1e-6, TopK: 2, TopP: 0.9},
 	} {
-		got := mustSample(t, New(p, 4), slices.Clone(logits))
+		got := mustSample(t, New(p, 4, nil), slices.Clone(logits))
 		if got.Token != 2 || !near(float64(got.Logprob), math.Log(0.5)) {
 			t.Errorf("%+v: got token %d, logprob %v; want 2, ln(1/2)", p, got.Token, got.Logprob)
 		}
@@ -65,11 +65,12 @@ func TestLogprobs(t *testing.T) {
 			}
 		}
 	}
-	if got := mustSample(t, New(Params{Logprobs: -1}, 4), slices.Clone(logits)); got.Logprob != 0 ||
-		got.Top != nil {
+	if got := mustSample(t, New(Params{Logprobs: -1}, 4, nil),
+		slices.Clone(logits)); got.Logprob != 0 || got.Top != nil {
 		t.Errorf("Logprobs is -1: got %+v", got)
 	}
-	if got := mustSample(t, New(Params{Logprobs: 9}, 4), slices.Clone(logits)); len(got.Top) != 4 {
+	if got := mustSample(t, New(Params{Logprobs: 9}, 4, nil),
+		slices.Clone(logits)); len(got.Top) != 4 {
 		t.Errorf("more logprobs than tokens: got %v", got.Top)
 	}
 }
@@ -106,7 +107,7 @@ func TestAdjust(t *testing.T) {
 		if err := tt.params.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		s := New(tt.params, 4)
+		s := New(tt.params, 4, nil)
 		for _, id := range tt.observed {
 			s.Observe(id)
 		}
@@ -122,7 +123,7 @@ func TestAdjust(t *testing.T) {
 func support(t *testing.T, p Params, logits []float32) (ids []int32) {
 	t.Helper()
 	p.Seed, p.Logprobs = seed(1), -1
-	s := New(p, len(logits))
+	s := New(p, len(logits), nil)
 	seen := map[int32]bool{}
 	for range 400 {
 		token := mustSample(t, s, slices.Clone(logits)).Token
@@ -206,7 +207,7 @@ func TestDistribution(t *testing.T) {
 	}
 	for _, tt := range tests {
 		tt.params.Seed, tt.params.Logprobs = seed(42), -1
-		s := New(tt.params, 4)
+		s := New(tt.params, 4, nil)
 		var counts [4]int
 		for range draws {
 			token := mustSample(t, s, slices.Clone(logits)).Token
@@ -240,16 +241,16 @@ func TestSeed(t *testing.T) {
 		return ids
 	}
 	p := Params{Temperature: 1, Seed: seed(9)}
-	first := draw(New(p, 1000))
-	other := New(Params{Temperature: 1, Seed: seed(10)}, 1000)
-	if again := draw(New(p, 1000)); !slices.Equal(first, again) {
+	first := draw(New(p, 1000, nil))
+	other := New(Params{Temperature: 1, Seed: seed(10)}, 1000, nil)
+	if again := draw(New(p, 1000, nil)); !slices.Equal(first, again) {
 		t.Error("one seed gave two different results")
 	}
 	if slices.Equal(first, draw(other)) {
 		t.Error("two seeds gave the same result")
 	}
 	p.Seed = nil
-	if slices.Equal(draw(New(p, 1000)), draw(New(p, 1000))) {
+	if slices.Equal(draw(New(p, 1000, nil)), draw(New(p, 1000, nil))) {
 		t.Error("two random seeds gave the same result")
 	}
 }
@@ -261,16 +262,16 @@ func TestBrokenLogits(t *testing.T) {
 			for _, bad := range []float32{nan, inf, -nan} {
 				logits := randomLogits(20, 1)
 				logits[at] = bad
-				if r, err := New(p, 20).Sample(logits); err == nil ||
+				if r, err := New(p, 20, nil).Sample(logits); err == nil ||
 					!strings.Contains(err.Error(), "expected a finite number") {
 					t.Errorf("%v at %d: got %+v, %v", bad, at, r, err)
 				}
 			}
 		}
-		if r, err := New(p, 3).Sample([]float32{-inf, -inf, -inf}); err == nil {
+		if r, err := New(p, 3, nil).Sample([]float32{-inf, -inf, -inf}); err == nil {
 			t.Errorf("all masked: got %+v", r)
 		}
-		if r, err := New(p, 0).Sample(nil); err == nil {
+		if r, err := New(p, 0, nil).Sample(nil); err == nil {
 			t.Errorf("an empty row: got %+v", r)
 		}
 	}
@@ -285,7 +286,7 @@ func TestExtremeValues(t *testing.T) {
 			{1e-45, 0, -1e-45}, {3e38, 3e38, -3e38},
 		} {
 			p.Seed = seed(1)
-			r := mustSample(t, New(p, 3), slices.Clone(logits))
+			r := mustSample(t, New(p, 3, nil), slices.Clone(logits))
 			if r.Token < 0 || r.Token > 2 || r.Logprob != r.Logprob || r.Logprob > 1e-6 {
 				t.Errorf("%+v, %v: got %+v", p, logits, r)
 			}
@@ -359,7 +360,7 @@ func TestNoAllocation(t *testing.T) {
 	logits := randomLogits(5000, 3)
 	for _, b := range benchParams {
 		b.params.Seed = seed(1)
-		s := New(b.params, len(logits))
+		s := New(b.params, len(logits), nil)
 		step := func() { s.Observe(mustSample(t, s, logits).Token) }
 		for range 100 {
 			step()
@@ -378,7 +379,7 @@ func BenchmarkSample(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			// The logits are reused, so no penalty may change them.
 			c.params.Seed, c.params.RepetitionPenalty = seed(1), 0
-			s := New(c.params, len(logits))
+			s := New(c.params, len(logits), nil)
 			for b.Loop() {
 				mustSample(b, s, logits)
 			}

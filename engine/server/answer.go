@@ -306,8 +306,9 @@ func (a *answer) totals() generate.Usage {
 	return generate.Usage{PromptTokens: a.usage.PromptTokens, CachedTokens: a.usage.CachedTokens,
 		CompletionTokens: a.usage.CompletionTokens, ReasoningTokens: a.reasoningTokens,
 		DraftTokens: a.usage.DraftTokens, AcceptedTokens: a.usage.AcceptedTokens,
+		Drafts:                a.usage.Drafts(),
 		FirstToken:            timing.FirstToken,
-		DecodeTokensPerSecond: timing.DecodeTokensPerSecond(), Gained: timing.Gained()}
+		DecodeTokensPerSecond: timing.DecodeTokensPerSecond(), Speedup: timing.Speedup()}
 }
 
 func (a *answer) fail(err error) {

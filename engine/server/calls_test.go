@@ -24,9 +24,10 @@ func TestCallsOfClients(t *testing.T) {
 		want             string // the content, the names of the calls, the finish reason
 	}{
 		{"a call", tools, "a\n" + call, engine.FinishStop, "a|now|tool_calls"},
-		{"no tools", "", "a\n" + call + "\n", engine.FinishStop, "a||stop"},
-		{"only a call without tools", "", call, engine.FinishStop, "||stop"},
-		{"half a call without tools", "", "a\n" + call[:30], engine.FinishLength, "a||length"},
+		{"no tools", "", "a\n" + call + "\n", engine.FinishStop, "a\n" + call + "\n||stop"},
+		{"only a call without tools", "", call, engine.FinishStop, call + "||stop"},
+		{"half a call without tools", "", "a\n" + call[:30], engine.FinishLength,
+			"a\n" + call[:30] + "||length"},
 		{"a tag without tools", "", "Write `<tool_call>`.", engine.FinishStop,
 			"Write `<tool_call>`.||stop"},
 		{"tool_choice none", none, "a\n" + call, engine.FinishStop, "a||stop"},

@@ -26,8 +26,10 @@ type metrics struct {
 	generationTokens prometheus.Counter
 	draftTokens      prometheus.Counter
 	acceptedTokens   prometheus.Counter
-	// Of these two, those of draft models.
+	// Of these two, those of draft models, of blocks, and of predictions.
 	draftModelTokens, draftModelAccepted prometheus.Counter
+	blockTokens, blockAccepted           prometheus.Counter
+	predictionTokens, predictionAccepted prometheus.Counter
 	noDrafts                             *prometheus.CounterVec
 	decode, decodeWithout                prometheus.Counter // in seconds
 	reasoningTokens                      prometheus.Counter
@@ -57,6 +59,14 @@ func newMetrics(models Models) *metrics {
 			"Of the proposed tokens, those of draft models."),
 		draftModelAccepted: counter("headroom_spec_decode_draft_model_num_accepted_tokens_total",
 			"Of the accepted tokens, those of draft models."),
+		blockTokens: counter("headroom_spec_decode_block_num_draft_tokens_total",
+			"Of the proposed tokens, those of the models' own blocks (MTP)."),
+		blockAccepted: counter("headroom_spec_decode_block_num_accepted_tokens_total",
+			"Of the accepted tokens, those of the models' own blocks (MTP)."),
+		predictionTokens: counter("headroom_spec_decode_prediction_num_draft_tokens_total",
+			"Of the proposed tokens, those of the predictions in requests."),
+		predictionAccepted: counter("headroom_spec_decode_prediction_num_accepted_tokens_total",
+			"Of the accepted tokens, those of the predictions in requests."),
 		noDrafts: prometheus.NewCounterVec(
 			prometheus.CounterOpts{Name: "headroom_spec_decode_no_drafts_total",
 				Help: "Answers without drafts, by the cause of that."}, []string{"cause"}),
@@ -80,6 +90,7 @@ func newMetrics(models Models) *metrics {
 	}
 	m.registry.MustRegister(m.requests, m.promptTokens, m.prefixCacheHits, m.generationTokens,
 		m.draftTokens, m.acceptedTokens, m.draftModelTokens, m.draftModelAccepted,
+		m.blockTokens, m.blockAccepted, m.predictionTokens, m.predictionAccepted,
 		m.noDrafts, m.decode, m.decodeWithout, m.reasoningTokens, m.firstToken, m.perToken,
 		engineCollector{models},
 		collectors.NewGoCollector(),
@@ -105,6 +116,10 @@ func (m *metrics) generation(u engine.Usage, reasoningTokens int, rec *record) {
 	m.acceptedTokens.Add(float64(u.AcceptedTokens))
 	m.draftModelTokens.Add(float64(u.DraftModelTokens))
 	m.draftModelAccepted.Add(float64(u.DraftModelAccepted))
+	m.blockTokens.Add(float64(u.BlockTokens))
+	m.blockAccepted.Add(float64(u.BlockAccepted))
+	m.predictionTokens.Add(float64(u.PredictionTokens))
+	m.predictionAccepted.Add(float64(u.PredictionAccepted))
 	if cause := rec.noDrafts.Cause.String(); cause != "" {
 		m.noDrafts.WithLabelValues(cause).Inc()
 	}

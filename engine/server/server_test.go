@@ -50,7 +50,8 @@ func TestSpeculation(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) {
 		s.put(engine.Event{Type: engine.Done, Finish: engine.FinishStop,
 			Usage: engine.Usage{CompletionTokens: 9, DraftTokens: 7, AcceptedTokens: 5,
-				DraftModelTokens: 4, DraftModelAccepted: 3},
+				DraftModelTokens: 4, DraftModelAccepted: 3, BlockTokens: 2, BlockAccepted: 1,
+				PredictionTokens: 1, PredictionAccepted: 1},
 			Timing: engine.Timing{Decode: 4 * time.Second, Saved: 2 * time.Second,
 				DecodeSteps: 8},
 			NoDrafts: engine.NoDrafts{Cause: draft.Costly}})
@@ -67,7 +68,9 @@ func TestSpeculation(t *testing.T) {
 			answer string
 		}{
 			{``, 200, "", `"accepted_prediction_tokens":5,"rejected_prediction_tokens":2}`},
-			{``, 200, "", `"decode_tokens_per_second":2,"gained":1.5}`},
+			{``, 200, "", `"decode_tokens_per_second":2,"gained":1.5,"drafts":{` +
+				`"prediction":{"proposed":1,"accepted":1},"block":{"proposed":2,"accepted":1},` +
+				`"draft_model":{"proposed":4,"accepted":3}}}`},
 			{`,"speculation":"auto"`, 200, "auto", ""}, {`,"speculation":null`, 200, "", ""},
 			{`,"speculation":"off"`, 200, "off", ""}, {`,"speculation":"mtp"`, 200, "mtp", ""},
 			{`,"speculation":"on"`, 400, "", `\"draft\" or \"dflash\", got \"on\"`},
@@ -92,6 +95,10 @@ func TestSpeculation(t *testing.T) {
 		"headroom_spec_decode_num_accepted_tokens_total 60",
 		"headroom_spec_decode_draft_model_num_draft_tokens_total 48",
 		"headroom_spec_decode_draft_model_num_accepted_tokens_total 36",
+		"headroom_spec_decode_block_num_draft_tokens_total 24",
+		"headroom_spec_decode_block_num_accepted_tokens_total 12",
+		"headroom_spec_decode_prediction_num_draft_tokens_total 12",
+		"headroom_spec_decode_prediction_num_accepted_tokens_total 12",
 		"headroom_decode_seconds_total 48", "headroom_decode_without_drafts_seconds_total 72",
 		`headroom_spec_decode_no_drafts_total{cause="costly"} 12`} { // 12 answers
 		if !strings.Contains(text, line+"\n") {
@@ -133,6 +140,29 @@ func TestDraftsOfAStream(t *testing.T) {
 		if status != 200 || marked != c.want {
 			t.Errorf("%s %s: %d, accepted %q, expected %q: %s", c.path, c.body, status, marked,
 				c.want, text)
+		}
+	}
+}
+
+// TestAcceptedPrediction: the usage of a chat with a prediction has the tokens that come from it,
+// and that of another one all drafts.
+func TestAcceptedPrediction(t *testing.T) {
+	e := newFakeEngine(func(s *fakeStream) {
+		s.put(engine.Event{Type: engine.Done, Finish: engine.FinishStop, Usage: engine.Usage{
+			CompletionTokens: 9, DraftTokens: 7, AcceptedTokens: 5, BlockTokens: 3,
+			BlockAccepted: 3, PredictionTokens: 3, PredictionAccepted: 1}})
+	})
+	s := start(t, e, server.Options{})
+	for fields, want := range map[string]string{
+		``: `"accepted_prediction_tokens":5,"rejected_prediction_tokens":2}`,
+		`,"prediction":{"type":"content","content":"a"}`: `"accepted_prediction_tokens":1,` +
+			`"rejected_prediction_tokens":2}`,
+	} {
+		_, _, text := post(t, s.URL+"/v1/chat/completions",
+			`{"messages":[{"role":"user","content":"U"}]`+fields+`}`)
+		if !strings.Contains(text, want) || !strings.Contains(text,
+			`"lookup":{"proposed":1,"accepted":1},"prediction":{"proposed":3,"accepted":1}`) {
+			t.Errorf("%s: %s, expected %s", fields, text, want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"headroom/engine/chat"
@@ -27,6 +28,9 @@ type Processor struct {
 	eos       map[int32]bool
 	tags      map[int32]bool // special tokens that the template's Splitter needs
 	compiler  *structured.Compiler
+
+	breakersOnce sync.Once
+	breakers     []uint64 // the tokens of the default breakers of DRY
 }
 
 // Read reads a model's Processor from the model's files. Errors are Problems.

@@ -107,6 +107,12 @@ async function type(question: string) {
 test('the state says what drafts for the model, or that its draft model is not used', async () => {
   await open();
   expect(byId('facts')).not.toContain('DFlash');
+  expect(byId('facts')).toContain('Lookup');
+  backend.set((state) => {
+    state.engine.lookups = false;
+  });
+  await pass(10);
+  expect(byId('facts')).not.toContain('Lookup');
   backend.set((state) => {
     state.engine.drafter = 'dflash';
     state.engine.draftModel = 'org/small-DFlash';
@@ -126,6 +132,7 @@ test('the state says what drafts for the model, or that its draft model is not u
   expect(byId('facts')).toContain('DFlash, no drafts lately');
   backend.set((state) => {
     state.engine.drafter = '';
+    state.engine.lookups = true;
     state.engine.noDrafts = '';
   });
   await pass(10);
@@ -559,6 +566,16 @@ test('the palette finds pages, models and actions by the keyboard alone', async 
   for (const word of ['download', 'import', 'wired', 'forget', 'log', 'port', 'key']) {
     find(word);
     expect(options(), word).not.toEqual([]);
+  }
+  for (const [word, label] of [
+    ['bug', 'Report a bug'],
+    ['crash', 'Report a bug'],
+    ['update', 'Updates'],
+    ['version', 'Updates'],
+    ['speed', 'Speed and memory over time'],
+  ]) {
+    find(word!);
+    expect(options()[0], word).toBe(label);
   }
   find('');
   press('ArrowDown', {}, field);

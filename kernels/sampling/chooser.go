@@ -84,6 +84,18 @@ func (c *Chooser) Choose(logits []float32, s Settings) Choice {
 	panic("sampling: Chooser.Choose: a row was changed while a token was chosen")
 }
 
+// Keep returns the tokens that pass the filters of s, in order of their ids, and the most likely
+// one, or a fault. The tokens are valid until the next call of a method.
+func (c *Chooser) Keep(logits []float32, s Settings) (ids []int32, best int32) {
+	best = argmax(logits)
+	if best < 0 {
+		return nil, best
+	}
+	l := s.limits(len(logits))
+	c.keep(logits, logits[best], &l, c.fill(logits, logits[best]))
+	return c.ids, best
+}
+
 // drawAny samples from the whole row. It finds the block that the random number falls into, and
 // then the token in it.
 func (c *Chooser) drawAny(logits []float32, peak float32, l *limits) (token int32, sum uint64) {

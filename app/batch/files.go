@@ -1,0 +1,163 @@
+package batch
+
+// The two files: what is checked of the input, and what is kept of the output.
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"headroom/app/disk"
+	"headroom/engine/problem"
+)
+
+// maxIDBytes is the longest custom_id.
+const maxIDBytes = 512
+
+// check reads the whole input and returns the number of requests. The error is a Problem that names
+// the first line that is wrong.
+func check(input io.Reader) (total int, err error) {
+	first := map[string]int{} // the line of each custom_id
+	all := newLines(input)
+	for all.next() {
+		q, why := parse(all.line)
+		if why == "" && first[q.CustomID] > 0 {
+			why = fmt.Sprintf("its custom_id %q is that of line %d", q.CustomID, first[q.CustomID])
+		}
+		if why != "" {
+			return 0, problem.New(problem.BadRequest,
+				fmt.Sprintf("Line %d of the batch is not a request", all.number), why,
+				`Each line is an object such as {"custom_id": "1", "method": "POST", "url": `+
+					`"/v1/chat/completions", "body": {"messages": [...]}}.`)
+		}
+		first[q.CustomID] = all.number
+	}
+	switch {
+	case all.err != nil:
+		return 0, problem.Wrap(problem.BadRequest, all.err, "The batch cannot be read", "")
+	case len(first) == 0:
+		return 0, problem.New(problem.BadRequest, "The batch is empty", "it has no line", "")
+	}
+	return len(first), nil
+}
+
+// parse reads a line of the input. why says what is wrong with it; "": nothing.
+func parse(line []byte) (q request, why string) {
+	if !utf8.Valid(line) {
+		return q, "it is not valid UTF-8"
+	}
+	if err := json.Unmarshal(line, &q); err != nil {
+		return q, "it is not JSON of that form: " + err.Error()
+	}
+	switch {
+	case q.CustomID == "":
+		return q, "it has no custom_id"
+	case len(q.CustomID) > maxIDBytes:
+		return q, fmt.Sprintf("its custom_id has %d bytes, expected at most %d", len(q.CustomID),
+			maxIDBytes)
+	case q.Method != "" && q.Method != http.MethodPost:
+		return q, fmt.Sprintf("its method is %q, expected POST", q.Method)
+	case !slices.Contains(Endpoints, q.URL):
+		return q, fmt.Sprintf("its url is %q, expected %s", q.URL, strings.Join(Endpoints, ", "))
+	case !bytes.HasPrefix(bytes.TrimSpace(q.Body), []byte("{")):
+		return q, "its body is missing or no object"
+	}
+	return q, ""
+}
+
+// resume opens the output for what follows. If an earlier run has written it, the answers of
+// requests stay, except those that can be different next time: of a model that was busy or did not
+// load. answered has the custom_ids of those that stay. A line that was cut off is removed. A file
+// with anything else is refused and not touched.
+func resume(in, out string) (file *os.File, answered map[string]bool, err error) {
+	a, errIn := os.Stat(in)
+	if b, err := os.Stat(out); err == nil && errIn == nil && os.SameFile(a, b) {
+		return nil, nil, problem.New(problem.BadRequest, "The answers would replace the batch",
+			"both are the file "+in, "Name another file for the answers.")
+	}
+	before, err := os.Open(out)
+	if errors.Is(err, fs.ErrNotExist) {
+		file, err = os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return nil, nil, notWritten(err)
+		}
+		return file, map[string]bool{}, nil
+	}
+	if err != nil {
+		return nil, nil, unreadable(out, err)
+	}
+	kept, answered, err := readAnswers(out, before)
+	before.Close()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := disk.WriteFile(out, kept, 0o600); err != nil {
+		return nil, nil, notWritten(err)
+	}
+	file, err = os.OpenFile(out, os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, nil, notWritten(err)
+	}
+	return file, answered, nil
+}
+
+// readAnswers returns the lines of the output that stay, and their custom_ids.
+func readAnswers(name string, file io.Reader) (kept []byte, answered map[string]bool, err error) {
+	data, err := io.ReadAll(file)
+	if err != nil {
+		return nil, nil, unreadable(name, err)
+	}
+	answered = map[string]bool{}
+	for number := 1; len(data) > 0; number++ {
+		line, rest, whole := bytes.Cut(data, []byte("\n"))
+		data = rest
+		if !whole {
+			break // cut off
+		}
+		var r result
+		if json.Unmarshal(line, &r) != nil || !strings.HasPrefix(r.ID, "batch_req_") ||
+			r.CustomID == "" {
+			return nil, nil, problem.New(problem.Exists,
+				"The file for the answers has something else",
+				fmt.Sprintf("line %d of %s is no answer of a batch", number, name),
+				"Name another file. Nothing was changed.")
+		}
+		if r.Response != nil && (r.Response.StatusCode == http.StatusTooManyRequests ||
+			r.Response.StatusCode >= http.StatusInternalServerError) {
+			continue
+		}
+		kept = append(append(kept, line...), '\n')
+		answered[r.CustomID] = true
+	}
+	return kept, answered, nil
+}
+
+func unreadable(name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return problem.New(problem.NotFound, "There is no file "+name, "", "")
+	}
+	return problem.Wrap(problem.BadRequest, err, name+" cannot be read", "")
+}
+
+func notWritten(err error) error {
+	if disk.IsFull(err) {
+		return problem.Wrap(problem.DiskFull, err, "The disk is too full for the answers",
+			"Free some space, then run it again: what is answered stays.")
+	}
+	return problem.Wrap(problem.Internal, err, "The answers cannot be written",
+		"Check the permissions of their folder.")
+}
+
+func changed(line int) error {
+	return problem.New(problem.BadRequest, "The batch was changed while it ran",
+		fmt.Sprintf("line %d is no longer a request", line),
+		"Run it again: what is answered stays.")
+}
