@@ -46,6 +46,7 @@ var (
 		{"Memory", "page-memory", keys.CmdOrCtrl("4")},
 		{"Cache", "page-cache", keys.CmdOrCtrl("5")},
 		{"Try", "page-try", keys.CmdOrCtrl("6")},
+		{"Agents", "page-agents", keys.CmdOrCtrl("7")},
 		{},
 		{"Actual Size", "zoom-reset", keys.CmdOrCtrl("0")},
 		{"Zoom In", "zoom-in", keys.CmdOrCtrl("+")},

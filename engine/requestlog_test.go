@@ -49,6 +49,7 @@ func TestRecentAndPERF(t *testing.T) {
 	tokens := func(text string) int { return len(encode(e, text)) }
 	// The part of the first answer whose tokens were computed: all but the last token.
 	kept := "76 - 27 = 49."
+	recomputed := 0
 	for _, turn := range []struct {
 		prompt string
 		cause  cachemiss.Cause
@@ -60,7 +61,7 @@ func TestRecentAndPERF(t *testing.T) {
 			"0"},
 		{head("2026-11-19") + first + think + second + think, cachemiss.Continued,
 			tokens(head("2026-11-19") + first + think + kept), "", "0"},
-		{head("2026-11-19") + first + second + think, cachemiss.ThinkingStripped,
+		{head("2026-11-19") + first + second + think, cachemiss.Retokenized,
 			tokens(head("2026-11-19") + first), "<think>", "1"},
 		{head("2026-11-20") + first + second + think, cachemiss.DateChanged,
 			tokens("<|im_start|>system\nToday is 2026-11-"), "2026-11-19.", "1"},
@@ -82,6 +83,10 @@ func TestRecentAndPERF(t *testing.T) {
 			t.Errorf("report %+v, expected %s at %d and Was with prefix %q", r, turn.cause, turn.at,
 				turn.was)
 		}
+		recomputed += f.Report.RecomputedTokens
+		if got := e.Stats().RecomputedTokens; got != int64(recomputed) {
+			t.Errorf("%d tokens computed again, expected the %d of all reports", got, recomputed)
+		}
 		m := perfLine.FindStringSubmatch(log.String())
 		want := []string{"", strconv.Itoa(done.Usage.PromptTokens),
 			strconv.Itoa(f.Report.ReadTokens), turn.broken, strconv.Itoa(turn.at),
@@ -89,6 +94,9 @@ func TestRecentAndPERF(t *testing.T) {
 		if m == nil || strings.Join(m[1:], " ") != strings.Join(want[1:], " ") {
 			t.Errorf("logged %q, expected a line with %v", log.String(), want[1:])
 		}
+	}
+	if recomputed == 0 {
+		t.Error("nothing was computed again")
 	}
 	for range 70 {
 		collect(t, submit(t, e, engine.Request{Prompt: []int32{1}, MaxTokens: 1}))

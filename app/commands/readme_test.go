@@ -129,6 +129,10 @@ func TestReadmeCommands(t *testing.T) {
 			s.stop()
 		case words[1] == "serve":
 			r.serve(line).stop()
+		case words[1] == "agents": // they ask a running server
+			s := r.serve("bin/headroom serve --models-dir ~/models")
+			r.run(line, "y\n")
+			s.stop()
 		case words[1] == "selftest": // it takes minutes and compiles kernels; see TestSelftest
 			r.checkArgs(words[1:])
 		case words[1] == "chat":
@@ -184,6 +188,13 @@ func newShell(t *testing.T) *shell {
 	}
 	if err == nil {
 		err = os.Mkdir(filepath.Join(r.dir, "bin"), 0o700)
+	}
+	t.Setenv("CODEX_HOME", "")
+	if err == nil { // an agent to launch
+		err = os.MkdirAll(filepath.Join(home, ".local/bin"), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(home, ".local/bin/claude"), []byte("#!/bin/sh\n"), 0o700)
 	}
 	if err == nil {
 		err = os.Symlink(program, filepath.Join(r.dir, "bin", "headroom"))

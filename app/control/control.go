@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"headroom/app/agents"
 	"headroom/app/cache"
 	"headroom/app/chats"
 	"headroom/app/host"
@@ -104,6 +105,8 @@ type Options struct {
 	Chats *chats.Store
 	// Keys holds the named API keys. If it is nil, there are no such routes.
 	Keys *keys.Store
+	// Agents sets up coding agents. If it is nil, there are no such routes.
+	Agents *agents.Store
 	// Stored lists and deletes what is stored. If it is nil, there are no such routes.
 	Stored Stored
 	// Updates keeps Headroom up to date. If it is nil, there are no such routes.
@@ -136,6 +139,8 @@ type API struct {
 	transfers       *Transfers
 	chats           *chats.Store
 	keys            *keys.Store
+	agents          *agents.Store
+	needsKey        func() bool // requests to the endpoint need a key
 	stored          Stored
 	updates         Updates
 
@@ -160,7 +165,7 @@ func New(o Options) *API {
 		cacheFlags: o.CacheFlags, showWindow: o.ShowWindow,
 		modelFlags: o.ModelFlags, modelOptions: o.ModelOptions, wired: o.Wired,
 		readOnly: o.ReadOnly, login: o.Login, logs: o.Logs, transfers: o.Transfers, chats: o.Chats,
-		stored: o.Stored, keys: o.Keys, updates: o.Updates,
+		stored: o.Stored, keys: o.Keys, agents: o.Agents, updates: o.Updates,
 		closing: make(chan struct{}), intervals: defaultIntervals}
 	if a.log == nil {
 		a.log = slog.Default()
@@ -176,6 +181,7 @@ func New(o Options) *API {
 	if access == nil {
 		access = &guard.Guard{}
 	}
+	a.needsKey = access.NeedsKey
 	api := http.NewServeMux()
 	for _, row := range a.Routes() {
 		api.HandleFunc(row.Pattern,

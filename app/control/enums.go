@@ -6,6 +6,7 @@ package control
 import (
 	"reflect"
 
+	"headroom/app/agents"
 	"headroom/app/host"
 	"headroom/app/hub"
 	"headroom/app/importer"
@@ -49,7 +50,10 @@ var enums = map[reflect.Type][]any{
 		settings.FigureMemory},
 	reflect.TypeFor[settings.Launch](): {settings.LaunchAsLeft, settings.LaunchOn,
 		settings.LaunchOff},
-	reflect.TypeFor[wired.Action](): {wired.Set, wired.Persist, wired.Reset},
+	reflect.TypeFor[agents.State](): {agents.NotWritten, agents.Current, agents.Outdated,
+		agents.Edited, agents.Manual},
+	reflect.TypeFor[agents.LineKind](): {agents.Same, agents.Added, agents.Removed, agents.Gap},
+	reflect.TypeFor[wired.Action]():    {wired.Set, wired.Persist, wired.Reset},
 	reflect.TypeFor[jobs.State](): {jobs.Waiting, jobs.Running, jobs.Done, jobs.Failed,
 		jobs.Stopped},
 	reflect.TypeFor[jobs.Kind]():     {jobs.Import, jobs.Download, jobs.Cache},

@@ -12,12 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"headroom/app/agents"
 	"headroom/app/chats"
 	"headroom/app/host"
 	"headroom/app/keys"
 	"headroom/app/logs"
 	"headroom/app/settings"
 	"headroom/app/stored"
+	"headroom/engine/guard"
 	"headroom/engine/problem"
 	"headroom/engine/seal"
 )
@@ -62,6 +64,7 @@ type generalFixture struct {
 	url     string
 	chats   *chats.Store
 	keys    *keys.Store
+	home    string // of the agents
 	updates fakeUpdates
 }
 
@@ -78,11 +81,14 @@ func newGeneral(t *testing.T, readOnly ...string) *generalFixture {
 	h := &fakeHost{state: host.State{Endpoint: host.Endpoint{URL: "http://127.0.0.1:11811/v1"}}}
 	w := &generalFixture{host: h, file: file, login: &fakeLogin{}, logs: logs.New(slog.LevelInfo),
 		keys:  named,
+		home:  t.TempDir(),
 		chats: chats.Open(t.TempDir(), func() (seal.Key, error) { return seal.Key{}, nil })}
 	a := New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file,
 		ReadOnly: readOnly, Login: w.login, Logs: w.logs, Transfers: newTransfers(t, file),
 		Chats: w.chats, Keys: w.keys, Stored: fakeStored{}, Updates: &w.updates,
-		Log: slog.New(slog.DiscardHandler)})
+		Agents: agents.New(t.TempDir(), agents.Environment{Home: w.home, System: "linux"}, named),
+		Guard:  &guard.Guard{Keys: named},
+		Log:    slog.New(slog.DiscardHandler)})
 	server := httptest.NewServer(a)
 	t.Cleanup(func() { a.Close(); server.Close() })
 	w.api, w.url = a, server.URL

@@ -109,6 +109,12 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 		{withSettings, "PUT", "/control/keys/x", "/control/keys/{id}", `{"name":"k"}`}, // an error
 		{withSettings, "PUT", "/control/keys/" + named.ID, "/control/keys/{id}", `{"name":"other"}`},
 		{withSettings, "DELETE", "/control/keys/" + named.ID, "/control/keys/{id}", ""},
+		{withSettings, "GET", "/control/agents", "/control/agents", ""},
+		{withSettings, "GET", "/control/agents/codex", "/control/agents/{id}", ""},
+		{withSettings, "POST", "/control/agents/codex", "/control/agents/{id}", `{}`},    // an error
+		{withSettings, "GET", "/control/agents/x/undo", "/control/agents/{id}/undo", ""}, // and
+		{withSettings, "POST", "/control/agents/codex/undo", "/control/agents/{id}/undo", `{}`},
+		{withSettings, "POST", "/control/agents/zed/launch", "/control/agents/{id}/launch", `{}`},
 		{withSettings, "GET", "/control/stored", "/control/stored", ""},
 		{withSettings, "POST", "/control/stored/delete", "/control/stored/delete", `{}`},
 		{plain, "POST", "/control/models/rescan", "/control/models/rescan", ""},

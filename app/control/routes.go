@@ -147,6 +147,9 @@ func (a *API) Routes() []Route {
 	if a.keys != nil {
 		rows = append(rows, a.keyRoutes()...)
 	}
+	if a.agents != nil {
+		rows = append(rows, a.agentRoutes()...)
+	}
 	if a.chats != nil {
 		rows = append(rows, a.chatRoutes()...)
 	}

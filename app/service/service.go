@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"headroom/app/agents"
 	"headroom/app/cache"
 	"headroom/app/chats"
 	"headroom/app/control"
@@ -149,6 +150,7 @@ func New(o Options) (*Service, error) {
 		Settings: o.Settings, CacheFlags: o.CacheFlags, ReadOnly: o.ReadOnly, Login: o.Login,
 		Logs: o.Logs, ModelFlags: o.ModelFlags, ModelOptions: o.ModelOptions,
 		Transfers: transfers, Chats: s.chats, Keys: s.keys, Stored: s,
+		Agents:  agents.New(filepath.Dir(o.Settings.Path()), agents.Here(), s.keys),
 		Updates: s.Updates,
 		Server:  s.awake.Handler(endpoint), ServerPaths: endpoint.Paths()})
 	s.announce()

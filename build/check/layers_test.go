@@ -53,6 +53,9 @@ var layers = []row{
 		[]string{
 			"app/chats", "app/vault", "app/keys",
 		}},
+	{"Setting up coding agents: their configuration files, keys and commands.", []string{
+		"app/agents",
+	}},
 	{"Tensors and devices: dtype, buffer, tensor, operator. Every kernel uses them.", []string{
 		"kernels",
 	}},
@@ -95,6 +98,9 @@ var layers = []row{
 	}},
 	{"Architectures: one file each, with layers under the names of the checkpoint.", []string{
 		"engine/models",
+	}},
+	{"Conversions of models to MLX's format, in any packing. They run on the CPU.", []string{
+		"engine/convert",
 	}},
 	{"Proposals of tokens that may come next. They know no device and no clock.", []string{
 		"engine/draft",

@@ -14,7 +14,7 @@ import (
 	"headroom/engine/cache"
 	"headroom/engine/draft"
 	"headroom/engine/models"
-	"headroom/engine/sample"
+	"headroom/engine/runner"
 	"headroom/engine/sched"
 	"headroom/kernels"
 )
@@ -237,8 +237,8 @@ func (l *Loop) draftChains(work []sched.Work) (err error) {
 }
 
 // stepBlock drafts one token of each active sequence with the model's own block or its assistant.
-// It returns a function that returns the logits of each.
-func (l *Loop) stepBlock(step int) (row func(i int) []float32, err error) {
+// It returns the runner that has them; nil: there was nothing to do.
+func (l *Loop) stepBlock(step int) (by *runner.Runner, err error) {
 	c := &l.drafts.chains
 	if len(c.active) == 0 {
 		return nil, nil
@@ -257,26 +257,22 @@ func (l *Loop) stepBlock(step int) (row func(i int) []float32, err error) {
 	if step == 0 {
 		from = nil
 	}
-	list, width := c.shortlist(c.active), l.runner.VocabSize()
-	if list != nil {
-		width = list.Size()
-	}
-	logits, err := l.runner.DraftListed(c.tokens, c.spans, from, list)
-	return func(i int) []float32 { return logits[i*width:][:width] }, err
+	_, err = l.runner.DraftListed(c.tokens, c.spans, from, c.shortlist(c.active))
+	return l.runner, err
 }
 
 // stepChains drafts one token of each active sequence, and keeps those active that go on.
-func (l *Loop) stepChains(step int, do func(step int) (func(i int) []float32, error)) error {
+func (l *Loop) stepChains(step int, do func(step int) (*runner.Runner, error)) error {
 	c := &l.drafts.chains
 	began := time.Now()
-	row, err := do(step)
-	if err != nil || row == nil {
+	by, err := do(step)
+	if err != nil || by == nil {
 		return err
 	}
 	rows := len(c.active)
 	going := c.active[:0]
 	for i, a := range c.active {
-		token, probability := sample.Likeliest(row(i))
+		token, probability := by.Drafted(i)
 		token = c.tokenOf(token)
 		a.row = int32(i)
 		if l.takeDraft(&a, token, probability, rows) {

@@ -17,6 +17,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"headroom/engine/cachemiss"
@@ -73,6 +74,8 @@ type requestLog struct {
 	unflushed []record // added to the history, not yet explained
 	mu        sync.Mutex
 	ended     []record // not yet added to the history
+
+	recomputed atomic.Int64 // tokens of all requests; see Stats
 
 	recentMu sync.Mutex
 	recent   []Finished // oldest first
@@ -139,6 +142,8 @@ func (g *requestLog) flush() {
 	for _, n := range records {
 		g.explain(&n)
 		n.log()
+		computed := max(0, n.Usage.PromptDoneTokens-n.Usage.CachedTokens)
+		g.recomputed.Add(int64(min(n.Report.RecomputedTokens, computed)))
 		g.recentMu.Lock()
 		g.recent = append(g.recent, n.Finished)
 		g.recent = slices.Delete(g.recent, 0, max(0, len(g.recent)-maxRecent))
@@ -244,7 +249,7 @@ func (f *Finished) log() {
 		slog.Int("block_accepted", f.Usage.BlockAccepted),
 		slog.Int("prediction_drafts", f.Usage.PredictionTokens),
 		slog.Int("prediction_accepted", f.Usage.PredictionAccepted),
-		number("gained", f.Timing.Gained()),
+		number("gained", f.Timing.Speedup()),
 		slog.String("no_drafts", f.NoDrafts.Cause.String()),
 		slog.String("no_drafts_why", f.NoDrafts.Sentence()),
 		slog.Int("block_hit", f.BlockHits),

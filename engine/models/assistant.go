@@ -191,7 +191,7 @@ func (m *decoder) addAssistant(c *assistantConfig, w *checkpoint.Weights,
 		p.clusters = loadClusters(w, c)
 	}
 	m.assistant = p
-	m.spec.Drafts, m.spec.InPlace = true, true
+	m.spec.Drafts, m.spec.InPlace, m.spec.HostDrafts = true, true, c.Ordered
 	if p.clusters == nil {
 		m.spec.Shortlist = shortlist(c.VocabSize)
 	}

@@ -6,6 +6,9 @@ import (
 	"headroom/kernels"
 )
 
+// KindsOfLayers is kindsOfLayers.
+var KindsOfLayers = kindsOfLayers
+
 // Register adds an entry to the registry and returns a function that removes it.
 func Register(modelType string, load func(*checkpoint.Weights) (Model, error)) (remove func()) {
 	registry[modelType] = load

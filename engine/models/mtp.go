@@ -39,7 +39,8 @@ type Drafter interface {
 	// [len(rows), list.Size()] unless list, with First and Last of Spec().Shortlist, is nil.
 	DraftLogits(c *ops.Context, out kernels.Tensor, rows []int32,
 		list *batch.Shortlist) kernels.Tensor
-	// FinishDraftLogits completes the last DraftLogits on the host, after the device has run it.
+	// FinishDraftLogits completes the last DraftLogits on the host, after the device has run it. It
+	// is called if Spec().HostDrafts is set.
 	FinishDraftLogits(logits kernels.Tensor)
 }
 

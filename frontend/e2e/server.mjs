@@ -15,7 +15,8 @@ import { startFakeServer } from './fake-server.mjs';
 const startMs = 60_000;
 
 /**
- * Resolves with {name, url, isFake, kill, startedAt, finishDownload, addEmbeddingModel, chats}.
+ * Resolves with {name, url, isFake, kill, startedAt, home, finishDownload, addEmbeddingModel,
+ * chats}. home is the server's home folder.
  * kill ends the server, and finishDownload completes the model Half-Here-8bit; both are null for a
  * server that runs already. addEmbeddingModel adds the model Tiny-Embedding, chats is the folder of
  * conversations, and startedAt the time when it was started; only a server that this test started
@@ -92,6 +93,8 @@ export async function startBinary(path, plant = plantModels) {
   const env = {
     ...process.env,
     HOME: home,
+    CODEX_HOME: '',
+    CLAUDE_CONFIG_DIR: '',
     XDG_CONFIG_HOME: join(home, 'config'),
     XDG_CACHE_HOME: join(home, 'cache'),
     XDG_DATA_HOME: join(home, 'data'),
@@ -142,6 +145,7 @@ export async function startBinary(path, plant = plantModels) {
     isFake: false,
     kill,
     startedAt,
+    home,
     finishDownload,
     addEmbeddingModel: () => plantEmbedding(home),
     chats:

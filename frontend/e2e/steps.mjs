@@ -2,10 +2,12 @@
 //
 // A step gets the tools of run.mjs and throws when the page is wrong. A returned string says why
 // the step was skipped.
+import { agentsSteps } from './agents-steps.mjs';
 import { answerSteps } from './answer-steps.mjs';
 import { cacheSteps } from './cache-steps.mjs';
 import { chatSteps } from './chat-steps.mjs';
 import { frameSteps } from './frame-steps.mjs';
+import { largeSteps } from './large-steps.mjs';
 import { memorySteps } from './memory-steps.mjs';
 import { modelsSteps } from './models-steps.mjs';
 import { engineSteps, openingSteps, overviewSteps } from './overview-steps.mjs';
@@ -30,6 +32,7 @@ const all = [
   ...cacheSteps,
   ...requestSteps,
   ...trySteps,
+  ...agentsSteps,
   ...modelsSteps,
   ...settingsSteps,
   ...memorySteps,
@@ -38,6 +41,7 @@ const all = [
   ...sheetSteps,
   ...storedSteps,
   ...similaritySteps,
+  ...largeSteps,
   ...frameSteps,
   ...windowSteps,
 ];

@@ -96,6 +96,7 @@ export const endpointCard = {
   example: (language: Text) => `${language} example`,
   tools: 'Tools',
   tool: 'Tool',
+  setUp: 'Set up agents',
   toolSettings: (tool: Text) => `settings for ${tool}`,
   documentation: (tool: Text) => `${tool}’s documentation`,
 };

@@ -32,6 +32,7 @@ import type {
   Wired,
   WiredAction,
 } from './types';
+import type { AgentsBackend } from './agents';
 import type { ChatsBackend } from './chats';
 import type { ChecksBackend } from './checks';
 import type { SystemBackend } from './system';
@@ -73,6 +74,7 @@ export interface Backend {
   readonly checks: ChecksBackend;
   /** Updates and bug reports. */
   readonly system: SystemBackend;
+  readonly agents: AgentsBackend;
   /** Reports the state at once and after every change. Reconnects until it is closed. */
   watch(watcher: Watcher): Watch;
   /**

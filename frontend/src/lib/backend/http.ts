@@ -20,6 +20,7 @@ import { clientName } from '../../strings/shared';
 import type { Schemas } from './schema';
 import { HttpChats } from './chats';
 import { HttpChecks } from './checks';
+import { HttpAgents } from './agents';
 import { HttpSystem } from './system';
 import { HttpTransfers } from './transfers';
 import type {
@@ -62,6 +63,7 @@ const maxKeepaliveBytes = 60_000;
 export class HttpBackend implements Backend {
   readonly #token: string;
   readonly transfers = new HttpTransfers((method, path, body) => this.#send(method, path, body));
+  readonly agents = new HttpAgents((method, path, body) => this.#send(method, path, body));
   readonly system = new HttpSystem((method, path, body) => this.#send(method, path, body));
   readonly checks = new HttpChecks((method, path, body) => this.#send(method, path, body));
   readonly chats = new HttpChats(

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 7cc3e00f09baaa63a92da7f0a76376e2a6aa9b113afb38998b3ddecddf430648
+// SHA-256 of openapi.json: e513652b2c4c785939de99858e335f7fd7362187890e1a424c5aa8843e54838c
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -30,6 +30,75 @@ export interface APIKeyChange {
 
 export interface APIKeyList {
   keys: APIKey[];
+}
+
+export interface AgentLaunch {
+  folder?: string;
+  model?: string;
+}
+
+export interface AgentList {
+  agents: AgentsListed[];
+  target: AgentsTarget;
+}
+
+export interface AgentPlan {
+  command: string;
+  creates: boolean;
+  deletes: boolean;
+  leadsTo: string;
+  lines: AgentsLine[];
+  newKey: string;
+  notes: string[];
+  path: string;
+  steps: string[];
+  token: string;
+}
+
+export interface AgentUndo {
+  token?: string;
+}
+
+export interface AgentWrite {
+  model?: string;
+  token?: string;
+}
+
+export interface AgentsLine {
+  kind: 'same' | 'added' | 'removed' | 'gap';
+  text: string;
+}
+
+export interface AgentsListed {
+  canLaunch: boolean;
+  canUndo: boolean;
+  docs: string;
+  id: string;
+  keyName: string;
+  name: string;
+  path: string;
+  program: string;
+  state: 'notWritten' | 'current' | 'outdated' | 'edited' | 'manual';
+  unavailable: string;
+}
+
+export interface AgentsPlan {
+  creates: boolean;
+  deletes: boolean;
+  leadsTo: string;
+  lines: AgentsLine[];
+  newKey: string;
+  notes: string[];
+  path: string;
+  steps: string[];
+  token: string;
+}
+
+export interface AgentsTarget {
+  contextTokens: number;
+  model: string;
+  needsKey: boolean;
+  url: string;
 }
 
 export interface BugReport {
@@ -547,6 +616,7 @@ export interface HostReuse {
   computedTokens: number;
   diskTokens: number;
   memoryTokens: number;
+  recomputedTokens: number;
 }
 
 export interface HostSample {
@@ -894,6 +964,15 @@ export interface Schemas {
   APIKey: APIKey;
   APIKeyChange: APIKeyChange;
   APIKeyList: APIKeyList;
+  AgentLaunch: AgentLaunch;
+  AgentList: AgentList;
+  AgentPlan: AgentPlan;
+  AgentUndo: AgentUndo;
+  AgentWrite: AgentWrite;
+  AgentsLine: AgentsLine;
+  AgentsListed: AgentsListed;
+  AgentsPlan: AgentsPlan;
+  AgentsTarget: AgentsTarget;
   BugReport: BugReport;
   CacheChange: CacheChange;
   CacheConversation: CacheConversation;
@@ -990,6 +1069,9 @@ export interface Schemas {
 export const nested: Record<string, Record<string, string>> = {
   APIKey: { models: '[]' },
   APIKeyList: { keys: '[]APIKey' },
+  AgentList: { agents: '[]AgentsListed', target: 'AgentsTarget' },
+  AgentPlan: { lines: '[]AgentsLine', notes: '[]', steps: '[]' },
+  AgentsPlan: { lines: '[]AgentsLine', notes: '[]', steps: '[]' },
   BugReport: { parts: '[]ReportPart' },
   CacheDetail: { entries: '[]CacheEntry' },
   CacheList: { conversations: '[]CacheConversation', stats: 'CacheStats' },

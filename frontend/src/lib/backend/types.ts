@@ -34,6 +34,12 @@ export interface WhatIfQuery {
   streams: number;
 }
 
+/** Coding agents, and what is written for one or taken back. */
+export type AgentList = schema.AgentList;
+export type Agent = schema.AgentsListed;
+export type AgentPlan = schema.AgentPlan;
+export type AgentChange = schema.AgentsPlan;
+export type AgentLine = schema.AgentsLine;
 export type Speed = schema.HostSpeed;
 export type SpeedSample = schema.HostSample;
 export type Power = schema.HostPowerState;

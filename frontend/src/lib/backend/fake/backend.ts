@@ -48,6 +48,7 @@ import {
 } from './cache';
 import { FakeChats } from './chats';
 import { FakeChecks } from './checks';
+import { FakeAgents } from './agents';
 import { FakeSystem } from './system';
 import { endpointAnswer, type EndpointBody } from './endpoint';
 import { fakeWhatIf, fakeWired } from './memory';
@@ -111,6 +112,7 @@ export class FakeBackend implements Backend {
   );
   readonly chats = new FakeChats((version) => this.#tell((watcher) => watcher.onChats?.(version)));
   readonly system = new FakeSystem(this.calls);
+  readonly agents = new FakeAgents(this.calls);
   readonly checks = new FakeChecks(
     () => this.#pause(),
     (call) => this.#act(call),

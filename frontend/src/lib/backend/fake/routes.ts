@@ -64,6 +64,16 @@ const handlers: Record<Exclude<Route, 'GET /control/events'>, Handler> = {
   'POST /control/update/cancel': ({ system }) => system.changeUpdate('cancel'),
   'POST /control/update/back': ({ system }) => system.changeUpdate('back'),
   'GET /control/report': async ({ system }) => ({ parts: await system.report() }),
+  'GET /control/agents': ({ agents }, { query }) => agents.list(query.get('model') ?? ''),
+  'GET /control/agents/{id}': ({ agents }, { id, query }) =>
+    agents.plan(id, query.get('model') ?? ''),
+  'POST /control/agents/{id}': ({ agents }, { id, body }: Call<schema.AgentWrite>) =>
+    agents.write(id, body.model ?? '', body.token ?? ''),
+  'GET /control/agents/{id}/undo': ({ agents }, { id }) => agents.undoPlan(id),
+  'POST /control/agents/{id}/undo': ({ agents }, { id, body }: Call<schema.AgentUndo>) =>
+    agents.undo(id, body.token ?? ''),
+  'POST /control/agents/{id}/launch': ({ agents }, { id, body }: Call<schema.AgentLaunch>) =>
+    agents.launch(id, body.model ?? '', body.folder ?? ''),
   'GET /control/memory/what-if': (backend, { query }) =>
     backend.whatIf({
       model: query.get('model') ?? '',
