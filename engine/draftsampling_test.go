@@ -61,6 +61,9 @@ func TestDraftedDistribution(t *testing.T) {
 			}
 			ahead := openModel(t, src, o)
 			ahead.FreeRows()
+			if w.opened != nil {
+				w.opened(ahead)
+			}
 			n := tokens / drawnTokens
 			counts := drawAnswers(t, ahead, prompt, n)
 			chi, all := 0.0, 0.0

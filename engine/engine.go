@@ -67,9 +67,6 @@ func open(ctx context.Context, src Source, o Options, p plan.Options) (e *Engine
 	e.kernels = e.device.Kernels
 	if e.device.Name == DeviceCPU {
 		e.kernels = kernels.NewCountingDevice(e.kernels, heartbeat)
-		if d, ok := e.device.Kernels.(kernels.Discarder); ok {
-			e.kernels = &discarding{e.kernels, d}
-		}
 	}
 	if err := e.makePlan(src, p); err != nil {
 		e.device.Close()

@@ -81,7 +81,9 @@ type aheadWay struct {
 	needs func(t *testing.T, m aheadModel, src *engine.Source, o *engine.Options) bool
 	// propose proposes depth tokens after others; nil: the model's block or its draft model does.
 	propose func(p *proposer, tokens []int32, depth int) []int32
-	once    bool // it has no depth: the engine decides
+	// opened changes an engine before its first request; nil: nothing.
+	opened func(e *engine.Engine)
+	once   bool // it has no depth: the engine decides
 	// least and most are bounds of the share of drafts that are right, over all models.
 	least, most float64
 }
@@ -90,9 +92,9 @@ var aheadWays = []aheadWay{
 	{name: "lookup", propose: (*proposer).lookup, least: 0.02, most: 0.98},
 	{name: "lookup in others", propose: (*proposer).inOthers, least: 0.3, most: 0.98},
 	{name: "the model's block", least: 0.01, most: 0.98,
-		needs: func(_ *testing.T, m aheadModel, _ *engine.Source, _ *engine.Options) bool {
-			return m.block
-		}},
+		needs: needsBlock},
+	{name: "the model's block, from a shortlist", least: 0.003, most: 0.98, needs: needsBlock,
+		opened: func(e *engine.Engine) { e.Shortlist(100, 20) }},
 	{name: "a block's folder", least: 0.01, most: 0.98,
 		needs: func(t *testing.T, m aheadModel, src *engine.Source, o *engine.Options) bool {
 			folder, ok := blockFolders[m.name]
@@ -132,17 +134,28 @@ var aheadWays = []aheadWay{
 			}
 			return layers > 0
 		}},
-	{name: "assistant", most: 0.5, // which is random
-		needs: func(t *testing.T, m aheadModel, _ *engine.Source, o *engine.Options) bool {
-			keys, ok := map[string]map[string]any{"windows, shared keys": modelstest.SharedTarget,
-				"windows, full attention after a start": nil}[m.name]
-			if ok {
-				o.DraftModel = &engine.DraftModel{Source: assistantSource(t, keys), Required: true}
-			}
-			return ok
-		}},
+	{name: "assistant", most: 0.5, needs: needsAssistant},
+	{name: "assistant, from a shortlist", most: 0.5, needs: needsAssistant,
+		opened: func(e *engine.Engine) { e.Shortlist(100, 20) }},
 	{name: "garbage", propose: (*proposer).garbage, most: 0.1},
 	{name: "the engine's choice", once: true, least: 0.02, most: 1},
+	{name: "the engine's choice, from a shortlist", once: true, least: 0.02, most: 1,
+		needs: needsBlock, opened: func(e *engine.Engine) { e.Shortlist(100, 20) }},
+}
+
+// needsBlock is aheadWay.needs of the model's own block.
+func needsBlock(_ *testing.T, m aheadModel, _ *engine.Source, _ *engine.Options) bool {
+	return m.block
+}
+
+// needsAssistant is aheadWay.needs of an assistant, which is random.
+func needsAssistant(t *testing.T, m aheadModel, _ *engine.Source, o *engine.Options) bool {
+	keys, ok := map[string]map[string]any{"windows, shared keys": modelstest.SharedTarget,
+		"windows, full attention after a start": nil}[m.name]
+	if ok {
+		o.DraftModel = &engine.DraftModel{Source: assistantSource(t, keys), Required: true}
+	}
+	return ok
 }
 
 // proposer is what drafters that need no model know. The engine's goroutine uses it, and between
@@ -280,6 +293,9 @@ func (a aheadTest) model(t *testing.T, m aheadModel, prompts [][]int32, rights,
 		}
 		ahead := openOn(src, o)
 		ahead.FreeRows()
+		if w.opened != nil {
+			w.opened(ahead)
+		}
 		for _, depth := range a.depths {
 			p.mu.Lock()
 			p.way, p.depth = w, depth

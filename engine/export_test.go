@@ -70,6 +70,9 @@ func (e *Engine) FreeRows() { e.loop.FreeRows() }
 // flight.
 func (e *Engine) DraftDepth(tokens int) { e.loop.DraftDepth(tokens) }
 
+// Shortlist makes the model's block choose from some tokens. No request may be in flight.
+func (e *Engine) Shortlist(first, last int) { e.loop.Shortlist(first, last) }
+
 // WatchBlocks calls f with each block that is drafted, and the tokens before it. No request may be
 // in flight.
 func (e *Engine) WatchBlocks(f func(known, block []int32)) { e.loop.WatchBlocks(f) }

@@ -15,9 +15,9 @@ import (
 	"headroom/engine/sample"
 )
 
-// TestGained: if all passes take a second, each right draft saves one, and wrong ones cost nothing.
-// The sums of the engine are those of its requests, and the log has the same.
-func TestGained(t *testing.T) {
+// TestSpeedup: if all passes take a second, each right draft saves one, and wrong ones cost
+// nothing. The sums of the engine are those of its requests, and the log has the same.
+func TestSpeedup(t *testing.T) {
 	var log bytes.Buffer
 	logTo(t, slog.NewTextHandler(&log, nil))
 	e := open(t, engine.Options{Speculate: engine.SpeculateLookup})
@@ -36,16 +36,16 @@ func TestGained(t *testing.T) {
 				want)
 		}
 		d := done.Timing.Decode
-		if got, want := done.Timing.Gained(), (d+want).Seconds()/d.Seconds(); got != want {
+		if got, want := done.Timing.Speedup(), (d+want).Seconds()/d.Seconds(); got != want {
 			t.Errorf("gained %v, expected %v", got, want)
 		}
 		saved, decode = saved+done.Timing.Saved, decode+d
 	}
 	s := e.Stats()
 	if s.SavedSeconds != saved.Seconds() || s.DecodeSeconds != decode.Seconds() ||
-		s.Gained() != (decode+saved).Seconds()/decode.Seconds() {
+		s.Speedup() != (decode+saved).Seconds()/decode.Seconds() {
 		t.Errorf("saved %v of %v s, gained %v, expected %v of %v", s.SavedSeconds, s.DecodeSeconds,
-			s.Gained(), saved, decode)
+			s.Speedup(), saved, decode)
 	}
 	e.Recent()
 	if !strings.Contains(log.String(), ` gained=1 no_drafts=asked_off no_drafts_why="The request `) ||
@@ -161,16 +161,14 @@ func TestWhyNoDraftsOfARandomAnswer(t *testing.T) {
 		Sampling: sample.Params{Temperature: 1e6, Seed: new(uint64(1))}}
 	for range 8 {
 		_, _, done := collect(t, submit(t, e, r))
-		if done.Usage.DraftTokens > 0 {
-			continue
-		}
 		why := done.NoDrafts
-		if causes := []draft.Cause{draft.Costly, draft.Measuring}; !slices.Contains(causes,
-			why.Cause) || why.Cause == draft.Costly &&
-			(1+why.Right)/why.Time > draft.DefaultGain+1e-9 {
+		if done.Usage.DraftTokens > 0 || why.Cause == draft.Measuring {
+			continue // the first answers measure
+		}
+		if why.Cause != draft.Costly || (1+why.Right)/why.Time > draft.DefaultGain+1e-9 {
 			t.Errorf("%+v", why)
 		}
 		return
 	}
-	t.Error("random answers always had drafts")
+	t.Error("random answers always had drafts, or none was measured")
 }

@@ -48,12 +48,16 @@ func testMetalDrafts(t *testing.T, device string) {
 		d := &drafter{r: rand.New(rand.NewPCG(1, 9)), vocab: 300, depth: 3, wrong: 0.3}
 		var requests []engine.Request
 		var want [][]int32
-		for i := range 3 {
+		for i := range 4 {
 			r := engine.Request{Prompt: someIDs(i, 20+25*i), MaxTokens: 14, IgnoreEOS: true,
 				Sampling: sample.Params{Logprobs: -1}}
-			if i == 1 {
+			switch i {
+			case 1: // the host samples
 				r.Sampling = sample.Params{Logprobs: -1, Temperature: 0.8, Seed: new(uint64(3)),
 					RepetitionPenalty: 1.1}
+			case 3: // the device does
+				r.Sampling = sample.Params{Logprobs: -1, Temperature: 0.8, Seed: new(uint64(4)),
+					TopK: 20, LogitBias: map[int32]float32{7: 2}}
 			}
 			tokens := run(t, plain, r, 0).tokens
 			requests, want = append(requests, r), append(want, tokens)

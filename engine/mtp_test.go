@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -80,6 +81,12 @@ func TestMTP(t *testing.T) {
 // mtpSource returns a random model of the shape of a tiny one, with a block that drafts.
 func mtpSource(t *testing.T, name string) engine.Source {
 	t.Helper()
+	return mtpSourceWith(t, name, nil)
+}
+
+// mtpSourceWith is mtpSource with other keys in config.json.
+func mtpSourceWith(t *testing.T, name string, keys map[string]any) engine.Source {
+	t.Helper()
 	data, err := fs.ReadFile(tinyTree, path.Join(name, "config.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -88,6 +95,7 @@ func mtpSource(t *testing.T, name string) engine.Source {
 	if err := json.Unmarshal(data, &config); err != nil {
 		t.Fatal(err)
 	}
+	maps.Copy(config, keys)
 	config["mtp_num_hidden_layers"] = 1
 	config["quantization"] = map[string]int{"bits": 4, "group_size": 32}
 	if data, err = json.Marshal(config); err != nil {

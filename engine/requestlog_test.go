@@ -27,8 +27,8 @@ var perfLine = regexp.MustCompile(
 		`ttft=[\d.e-]+ decode_tps=[\d.e+]+ ` +
 		`drafts=0 accepted=0 model_drafts=0 model_accepted=0 block_drafts=0 block_accepted=0 ` +
 		`prediction_drafts=0 prediction_accepted=0 gained=1 ` +
-		`no_drafts=off no_drafts_why="Decoding ahead is off." block_hits=0 block_writes=0 ` +
-		`first_difference=(-?\d+) cause=(\S+) id=(\S+)\n`)
+		`no_drafts=off no_drafts_why="Decoding ahead is off." block_hit=0 block_write=0 ` +
+		`chain_break=([01]) first_difference=(-?\d+) cause=(\S+) id=(\S+)\n`)
 
 // TestRecentAndPERF continues a conversation. Its client first drops the empty think block of an
 // answer, and then changes the date in the system prompt. The reports, the log and the usage must
@@ -49,19 +49,22 @@ func TestRecentAndPERF(t *testing.T) {
 	tokens := func(text string) int { return len(encode(e, text)) }
 	// The part of the first answer whose tokens were computed: all but the last token.
 	kept := "76 - 27 = 49."
+	recomputed := 0
 	for _, turn := range []struct {
 		prompt string
 		cause  cachemiss.Cause
 		at     int
 		was    string
+		broken string // chain_break: whether known tokens were computed again
 	}{
-		{head("2026-11-19") + first + think, cachemiss.NewConversation, -1, ""},
+		{head("2026-11-19") + first + think, cachemiss.NewConversation, -1, "",
+			"0"},
 		{head("2026-11-19") + first + think + second + think, cachemiss.Continued,
-			tokens(head("2026-11-19") + first + think + kept), ""},
-		{head("2026-11-19") + first + second + think, cachemiss.ThinkingStripped,
-			tokens(head("2026-11-19") + first), "<think>"},
+			tokens(head("2026-11-19") + first + think + kept), "", "0"},
+		{head("2026-11-19") + first + second + think, cachemiss.Retokenized,
+			tokens(head("2026-11-19") + first), "<think>", "1"},
 		{head("2026-11-20") + first + second + think, cachemiss.DateChanged,
-			tokens("<|im_start|>system\nToday is 2026-11-"), "2026-11-19."},
+			tokens("<|im_start|>system\nToday is 2026-11-"), "2026-11-19.", "1"},
 	} {
 		log.Reset()
 		_, _, done := collect(t,
@@ -80,12 +83,20 @@ func TestRecentAndPERF(t *testing.T) {
 			t.Errorf("report %+v, expected %s at %d and Was with prefix %q", r, turn.cause, turn.at,
 				turn.was)
 		}
+		recomputed += f.Report.RecomputedTokens
+		if got := e.Stats().RecomputedTokens; got != int64(recomputed) {
+			t.Errorf("%d tokens computed again, expected the %d of all reports", got, recomputed)
+		}
 		m := perfLine.FindStringSubmatch(log.String())
 		want := []string{"", strconv.Itoa(done.Usage.PromptTokens),
-			strconv.Itoa(f.Report.ReadTokens), strconv.Itoa(turn.at), string(turn.cause), f.ID}
+			strconv.Itoa(f.Report.ReadTokens), turn.broken, strconv.Itoa(turn.at),
+			string(turn.cause), f.ID}
 		if m == nil || strings.Join(m[1:], " ") != strings.Join(want[1:], " ") {
 			t.Errorf("logged %q, expected a line with %v", log.String(), want[1:])
 		}
+	}
+	if recomputed == 0 {
+		t.Error("nothing was computed again")
 	}
 	for range 70 {
 		collect(t, submit(t, e, engine.Request{Prompt: []int32{1}, MaxTokens: 1}))

@@ -4,6 +4,7 @@ package kernels
 // computing, and NewTimedDevice measures the time of each operator.
 
 import (
+	"errors"
 	"os"
 	"sync/atomic"
 	"time"
@@ -120,6 +121,18 @@ func (d *counted) Run(op Op) {
 	d.n.Add(1)
 }
 
+// Discard implements Discarder.
+func (d *counted) Discard(b *Buffer, from, to int) error { return discard(d.Device, b, from, to) }
+
+// discard returns memory of a wrapped device to the system, if that device can.
+func discard(d Device, b *Buffer, from, to int) error {
+	w, ok := d.(Discarder)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return w.Discard(b, from, to)
+}
+
 // NewTimedDevice returns d with a clock that measures each operator into t. d must be a device
 // whose Run returns when the operator has finished, such as the CPU.
 func NewTimedDevice(d Device, t *OperatorTimes) Device { return &timed{d, t} }
@@ -147,3 +160,6 @@ func (d *timed) Run(op Op) {
 	}
 	(*m)[op.Name()] = sum
 }
+
+// Discard implements Discarder.
+func (d *timed) Discard(b *Buffer, from, to int) error { return discard(d.Device, b, from, to) }

@@ -1,6 +1,9 @@
 package kernels_test
 
 import (
+	"os"
+	"runtime"
+	"sync/atomic"
 	"testing"
 
 	"headroom/kernels"
@@ -49,6 +52,36 @@ func TestOperations(t *testing.T) {
 	for _, c := range cases {
 		if got := c.op.Operations(); got != c.want {
 			t.Errorf("%s: %+v, expected %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestDiscardOfWrappedDevices: devices that count or measure return memory as what they wrap does,
+// and say so if that cannot.
+func TestDiscardOfWrappedDevices(t *testing.T) {
+	wraps := map[string]func(kernels.Device) kernels.Device{
+		"counting": func(d kernels.Device) kernels.Device {
+			return kernels.NewCountingDevice(d, new(atomic.Uint64))
+		},
+		"timed": func(d kernels.Device) kernels.Device {
+			return kernels.NewTimedDevice(d, &kernels.OperatorTimes{})
+		},
+	}
+	for name, wrap := range wraps {
+		d, ok := wrap(kernels.NewCPU(cpu.Options{Threads: 1})).(kernels.Discarder)
+		if !ok {
+			t.Fatalf("%s: it cannot return memory", name)
+		}
+		b := d.NewBuffer(4 * os.Getpagesize())
+		b.Bytes[0] = 1
+		if err := d.Discard(b, 0, b.Size); err != nil ||
+			runtime.GOOS == "linux" && b.Bytes[0] != 0 {
+			t.Errorf("%s: %v, the first byte is %d", name, err, b.Bytes[0])
+		}
+		d.Close()
+		dry := wrap(kernels.NewDryRun()).(kernels.Discarder)
+		if err := dry.Discard(dry.NewBuffer(1), 0, 1); err == nil {
+			t.Errorf("%s: a dry run has returned memory", name)
 		}
 	}
 }

@@ -46,8 +46,8 @@ type AsyncDevice interface {
 type Discarder interface {
 	Device
 	// Discard returns the memory of bytes [from, to) of b, as far as it consists of whole pages of
-	// the system. What it had is lost: it may read as zeros.
-	Discard(b *Buffer, from, to int)
+	// the system. What it had is lost: it may read as zeros. After an error it may still be there.
+	Discard(b *Buffer, from, to int) error
 }
 
 // Ticket identifies a Commit. The tickets of a device ascend.
@@ -120,6 +120,15 @@ func (s Span) Split(rows int) (first, rest Span) {
 	return first, rest
 }
 
+// Round holds spans of different sequences, and the states to keep after these spans.
+type Round struct {
+	Spans []Span
+	Keeps []Keep
+}
+
+// Keep says that a recurrent state is copied from slot From to slot To.
+type Keep struct{ From, To int32 }
+
 // CheckSpans returns an error unless the spans are in ascending order, do not overlap, are within a
 // batch with the given number of rows, and each has at most Rows prefill rows.
 func CheckSpans(spans []Span, rows int) error {
@@ -178,7 +187,7 @@ func (h *host) NewBuffer(bytes int) *Buffer {
 
 func (h *host) WrapBuffer(bytes []byte) *Buffer { return &Buffer{Bytes: bytes, Size: len(bytes)} }
 
-func (h *host) Discard(b *Buffer, from, to int) { cpu.Discard(b.Bytes[from:to:to]) }
+func (h *host) Discard(b *Buffer, from, to int) error { return cpu.Discard(b.Bytes[from:to:to]) }
 
 func (h *host) Sync() error { return nil }
 

@@ -109,14 +109,20 @@ func (w *Weight) Bytes() int {
 // RowRange returns the view of rows [from, to) of a single matrix. Like the slices of a projection
 // in which a checkpoint has fused several, it shares the memory of w.
 func (w *Weight) RowRange(from, to int) *Weight {
+	part := w.Rows(from, to)
+	return &part
+}
+
+// Rows is RowRange, but returns a value.
+func (w *Weight) Rows(from, to int) Weight {
 	part := *w
 	part.N = to - from
-	for _, t := range []*Tensor{&part.Data, &part.Scales, &part.Biases} {
+	for _, t := range [...]*Tensor{&part.Data, &part.Scales, &part.Biases} {
 		if !t.IsNone() {
 			*t = t.RowRange(from, to)
 		}
 	}
-	return &part
+	return part
 }
 
 // Float reports whether kernels multiply the elements as floats: plain ones, and those in MXFP8,

@@ -377,8 +377,8 @@ func TestRowsAreWhole(t *testing.T) {
 	}
 }
 
-// TestForeignFiles: undo and launch remove only what Headroom made. A file that others wrote beside
-// it stays, and so do a configuration that has changed, and what a new link leads to.
+// TestForeignFiles: undo and launch remove only what Headroom made. A file that another wrote
+// beside it stays, and so do a configuration that has changed, and what a new link leads to.
 func TestForeignFiles(t *testing.T) {
 	p := newPlace(t)
 	p.write("codex", target)

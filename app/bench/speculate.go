@@ -26,8 +26,8 @@ import (
 // MaxDepth is the largest number of drafts in a pass.
 const MaxDepth = 8
 
-// Speculation says what is measured. All fields are required, except DraftShape, Threads, Free and
-// Say.
+// Speculation says what is measured. All fields are required, except DraftShape, Threads, Free,
+// WholeHead and Say.
 type Speculation struct {
 	Shape      Shape
 	DraftShape *Shape    // of a draft model; nil: there is none
@@ -39,6 +39,9 @@ type Speculation struct {
 	Tokens     int       // length of an answer: at least 2 more than the largest depth
 	Passes     int       // for each acceptance and depth
 	Free       bool      // drafts cost no time, as if they were looked up
+	// WholeHead also measures each depth with drafts for which the model's block computes its whole
+	// head, if it could choose from a shortlist of the vocabulary.
+	WholeHead bool
 	// Say is called with a description of the next measurement. It must not block. May be nil.
 	Say func(what string)
 }
@@ -57,7 +60,8 @@ type SpeculationResult struct {
 // average, per duration of a pass.
 type SpeculationSpeed struct {
 	Acceptance      float64 `json:"acceptance"`
-	Depth           int     `json:"depth"` // 0: plain decoding
+	Depth           int     `json:"depth"`                // 0: plain decoding
+	WholeHead       bool    `json:"whole_head,omitempty"` // drafts have computed the whole head
 	TokensPerSecond float64 `json:"tokens_per_second"`
 	Ratio           float64 `json:"ratio"`  // to plain decoding
 	Right           int     `json:"right"`  // drafts of all passes
@@ -81,7 +85,7 @@ func (r *SpeculationResult) Best(acceptance float64) (best *SpeculationSpeed) {
 // Measure measures plain decoding and each acceptance and depth. Plain passes include the keys and
 // values that a block that drafts computes of each token, because such a model decodes ahead.
 func (s *Speculation) Measure(ctx context.Context) (*SpeculationResult, error) {
-	d := newKnownDrafts(s.Acceptance, s.Depths)
+	d := newKnownDrafts(s.Acceptance, s.Depths, s.WholeHead)
 	// Drafts take only free memory, and the prompt stays cached: there is room for two sequences.
 	// Half of the kept states is how many drafts a pass of a recurrent model can have.
 	o := engine.Options{Device: s.Device, Threads: s.Threads, Speculate: engine.SpeculateAuto,
@@ -174,8 +178,9 @@ const (
 type cell struct {
 	acceptance float64
 	depth      int
-	drawn      int // passes that were planned
-	right      int // right drafts in them
+	whole      bool // the block computes the whole head
+	drawn      int  // passes that were planned
+	right      int  // right drafts in them
 	seconds    []float64
 	processor  []float64 // seconds of processor time
 }
@@ -199,12 +204,15 @@ type knownDrafts struct {
 	proposed, right int
 }
 
-func newKnownDrafts(acceptance []float64, depths []int) *knownDrafts {
+func newKnownDrafts(acceptance []float64, depths []int, whole bool) *knownDrafts {
 	d := &knownDrafts{random: rand.New(rand.NewPCG(1, 2))}
 	for _, p := range acceptance {
 		d.cells = append(d.cells, cell{acceptance: p})
 		for _, depth := range depths {
 			d.cells = append(d.cells, cell{acceptance: p, depth: depth})
+			if whole {
+				d.cells = append(d.cells, cell{acceptance: p, depth: depth, whole: true})
+			}
 		}
 	}
 	return d
@@ -265,8 +273,8 @@ func (d *knownDrafts) rows() (rows []SpeculationSpeed) {
 		speed := c.meanYield() / firstQuartile(seconds)
 		spent := firstQuartile(processor) / c.meanYield()
 		rows = append(rows, SpeculationSpeed{Acceptance: c.acceptance, Depth: c.depth,
-			TokensPerSecond: speed, Ratio: speed * firstQuartile(plain), Right: c.right,
-			Passes: len(seconds), ProcessorSeconds: spent,
+			WholeHead: c.whole, TokensPerSecond: speed, Ratio: speed * firstQuartile(plain),
+			Right: c.right, Passes: len(seconds), ProcessorSeconds: spent,
 			ProcessorRatio: spent / firstQuartile(plainProcessor)})
 	}
 	return rows
@@ -341,7 +349,7 @@ func (d *knownDrafts) draw(c *cell, at int) *engine.Drafts {
 	}
 	d.proposed, d.right = d.proposed+c.depth, d.right+right
 	if d.block {
-		return &engine.Drafts{Tokens: drafts, Block: c.depth}
+		return &engine.Drafts{Tokens: drafts, Block: c.depth, WholeHead: c.whole}
 	}
 	return &engine.Drafts{Tokens: drafts}
 }

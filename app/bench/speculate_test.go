@@ -109,7 +109,7 @@ func TestSpeculation(t *testing.T) {
 // TestRows: the speed is that of the first quartile of the passes, 1 s of plain and 2 s of others.
 // All plain passes count for each acceptance.
 func TestRows(t *testing.T) {
-	d := newKnownDrafts([]float64{0.5, 1}, []int{2})
+	d := newKnownDrafts([]float64{0.5, 1}, []int{2}, false)
 	for i, seconds := range [][]float64{{9, 1}, {9, 2, 2, 9}, {9, 1}, {3, 2, 1, 4}} {
 		d.cells[i].seconds = seconds
 		for _, s := range seconds { // two threads
@@ -132,7 +132,7 @@ func TestRows(t *testing.T) {
 
 // TestTurns: passes take turns, are measured from one to the next, and end before the answer does.
 func TestTurns(t *testing.T) {
-	d := newKnownDrafts([]float64{1}, []int{3})
+	d := newKnownDrafts([]float64{1}, []int{3}, false)
 	d.known, d.prompt = make([]int32, 20), 4
 	d.begin(true)
 	depths := map[int]int{}
@@ -168,7 +168,7 @@ func TestTurns(t *testing.T) {
 // TestTurnsOnGPU: there a plain pass begins while the one before runs. Passes that follow each
 // other in this way share their time, and what is planned after them is what is verified.
 func TestTurnsOnGPU(t *testing.T) {
-	d := newKnownDrafts([]float64{1}, []int{3})
+	d := newKnownDrafts([]float64{1}, []int{3}, false)
 	d.known, d.prompt = make([]int32, 400), 4
 	d.begin(false)
 	// A pass with drafts is soon due, although few plain passes have been measured before.

@@ -324,10 +324,10 @@ func (s reply) figures(out io.Writer) {
 // else why there were none; "" if nobody wanted any.
 func (s reply) drafts() string {
 	u, why := s.event.Usage, s.event.NoDrafts
-	switch gained := s.event.Timing.Gained(); {
-	case u.DraftTokens > 0 && gained > 0:
+	switch speedup := s.event.Timing.Speedup(); {
+	case u.DraftTokens > 0 && speedup > 0:
 		return fmt.Sprintf("%d of %s accepted, decoded about %.2f times as fast as without drafts",
-			u.AcceptedTokens, count(u.DraftTokens, "draft"), gained)
+			u.AcceptedTokens, count(u.DraftTokens, "draft"), speedup)
 	case why.Cause == draft.NoCause, why.Cause == draft.Off, why.Cause == draft.Short:
 		return ""
 	}

@@ -28,6 +28,7 @@ type BenchSpeculate struct {
 	Tokens     int       `help:"Tokens to decode per answer." default:"64"`
 	Passes     int       `help:"Passes to measure for each figure; the first quartile of their durations counts." default:"20"`
 	Free       bool      `help:"Drafts cost no time, as if they were looked up. Default: if the model has a block that drafts, its time is included."`
+	WholeHead  bool      `help:"Also measure drafts for which the block computes its whole head, where it could choose from a shortlist of the vocabulary."`
 	Threads    int       `help:"Compute threads. Default: one per performance core."`
 	Processor  bool      `help:"Also print the processor time of a token, compared with plain decoding."`
 	JSON       bool      `name:"json" help:"Print the figures as JSON."`
@@ -136,7 +137,8 @@ func (c *BenchSpeculate) measure(ctx context.Context, t *terminal,
 		Device: c.Device, Threads: c.Threads,
 		Acceptance: c.Acceptance, Depths: slices.Sorted(slices.Values(c.Depths)),
 		Context: c.Context, Tokens: c.Tokens, Passes: c.Passes, Free: c.Free,
-		Say: func(what string) { fmt.Fprintln(t.err, what) }}
+		WholeHead: c.WholeHead,
+		Say:       func(what string) { fmt.Fprintln(t.err, what) }}
 	return s.Measure(ctx)
 }
 
@@ -181,6 +183,9 @@ func (c *BenchSpeculate) printRows(w io.Writer, r *bench.SpeculationResult, titl
 	depths := len(r.Rows) / len(c.Acceptance)
 	for d := range depths {
 		fmt.Fprint(w, draftCount(r.Rows[d].Depth))
+		if r.Rows[d].WholeHead {
+			fmt.Fprint(w, ", whole head")
+		}
 		for i := range c.Acceptance {
 			fmt.Fprint(w, "\t", cells(r.Rows[i*depths+d]))
 		}

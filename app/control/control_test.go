@@ -478,7 +478,7 @@ func TestContract(t *testing.T) {
 			"lookups draftModel draftModelUnused error retryAt notice requested pinned requests " +
 			"memoryBytes reservedBytes generatedTokens draftTokens acceptedTokens gained " +
 			"savedSeconds noDrafts lastUsedAt decodeTokensPerSecond",
-		"reuse":        "memoryTokens diskTokens computedTokens",
+		"reuse":        "memoryTokens diskTokens computedTokens recomputedTokens",
 		"engine.error": "code message why fix",
 		"endpoint":     "url uiUrl",
 		"memory":       "totalBytes availableBytes headroomBytes wiredLimitBytes segments",
@@ -495,8 +495,8 @@ func TestContract(t *testing.T) {
 	contract(t, host.ModelList{Models: []host.Model{{Download: &host.Download{},
 		Places: []host.Place{{}}}}}, map[string]string{
 		"": "models contextTokens roomBytes largestParameters folders watch",
-		"models": "id name path architecture task parameters quantization drafts blockUnused sizeBytes " +
-			"needBytes need fits loaded bundled error state contextTokens updatedAt " +
+		"models": "id name path architecture task parameters quantization drafts blockUnused " +
+			"sizeBytes needBytes need fits loaded bundled error state contextTokens updatedAt " +
 			"download places",
 		"models.need":     "contextTokens weightsBytes kvBytes stateBytes scratchBytes",
 		"models.download": "doneBytes totalBytes missing parts",

@@ -32,9 +32,9 @@ type Finished struct {
 	GeneratedTokens int `json:"generatedTokens"`
 	DraftTokens     int `json:"draftTokens"`    // drafted, to be decoded ahead
 	AcceptedTokens  int `json:"acceptedTokens"` // of DraftTokens, those that the model chose too
-	// Gained is how many times as fast as without drafts the answer was decoded, by estimate, and
+	// Speedup is how many times as fast as without drafts the answer was decoded, by estimate, and
 	// SavedSeconds the time that drafts saved; negative: they cost time.
-	Gained       float64 `json:"gained"`
+	Speedup      float64 `json:"gained"`
 	SavedSeconds float64 `json:"savedSeconds"`
 	NoDrafts     string  `json:"noDrafts"` // why nothing was drafted, as a sentence; "": something was
 
@@ -103,7 +103,7 @@ func finished(f engine.Finished, model string) Finished {
 		MemoryTokens: u.CachedTokens - u.StoredTokens,
 		DiskTokens:   u.StoredTokens, GeneratedTokens: u.CompletionTokens,
 		DraftTokens: u.DraftTokens, AcceptedTokens: u.AcceptedTokens,
-		Gained: t.Gained(), SavedSeconds: t.Saved.Seconds(), NoDrafts: f.NoDrafts.Sentence(),
+		Speedup: t.Speedup(), SavedSeconds: t.Saved.Seconds(), NoDrafts: f.NoDrafts.Sentence(),
 		BlockHits: f.BlockHits, BlockWrites: f.BlockWrites,
 		QueuedSeconds: t.Queued.Seconds(), PrefillSeconds: t.Prefill.Seconds(),
 		FirstTokenSeconds: t.FirstToken.Seconds(),

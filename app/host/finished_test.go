@@ -46,7 +46,7 @@ func TestFinished(t *testing.T) {
 		EndedAtUnixMs: 1_700_000_000_250, FinishReason: "stop",
 		PromptTokens: 1000, ComputedTokens: 300, MemoryTokens: 188,
 		DiskTokens: 512, GeneratedTokens: 41, DraftTokens: 30, AcceptedTokens: 20,
-		Gained: 1.5, SavedSeconds: 2, BlockHits: 2, BlockWrites: 3, QueuedSeconds: 0.25,
+		Speedup: 1.5, SavedSeconds: 2, BlockHits: 2, BlockWrites: 3, QueuedSeconds: 0.25,
 		PrefillSeconds: 2, FirstTokenSeconds: 2.25, DecodeSeconds: 4,
 		LongestGapSeconds: 0.5, PrefillTokensPerSecond: 150, DecodeTokensPerSecond: 10,
 		CacheMiss: CacheMiss{Cause: "date_changed", Advice: "Leave it out.", FirstDifference: 700,

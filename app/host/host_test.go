@@ -327,16 +327,19 @@ func TestSeveralModels(t *testing.T) {
 	h.expectEngines("b ready, a ready")
 	b.mu.Lock()
 	b.stats = engine.Stats{Running: 1, DecodeTokensPerSecond: 2, WeightsBytes: 5,
+		PromptTokens: 20, RecomputedTokens: 7,
 		Requests: []engine.RequestStats{{ID: "rb", StartedAtUnixMs: 2}}}
 	b.mu.Unlock()
 	a.mu.Lock()
 	a.stats = engine.Stats{Running: 1, DecodeTokensPerSecond: 3, WeightsBytes: 6,
+		PromptTokens: 30, RecomputedTokens: 9,
 		Requests: []engine.RequestStats{{ID: "ra", StartedAtUnixMs: 1}}}
 	a.mu.Unlock()
 	s := h.expectEngines("b busy, a busy")
 	if len(s.Requests) != 2 || s.Requests[0].Model != "a" || s.Requests[1].Model != "b" ||
 		s.Speed.DecodeTokensPerSecond != 5 || s.Memory.Segments[0].Bytes != 11 ||
-		s.Engine.MemoryBytes != 5 {
+		s.Engine.MemoryBytes != 5 ||
+		s.Reuse != (Reuse{ComputedTokens: 50, RecomputedTokens: 16}) {
 		t.Errorf("%+v", s)
 	}
 	h.start("a") // it runs, and comes to the front

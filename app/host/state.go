@@ -98,9 +98,9 @@ type EngineState struct {
 	GeneratedTokens int64 `json:"generatedTokens"`
 	DraftTokens     int64 `json:"draftTokens"`
 	AcceptedTokens  int64 `json:"acceptedTokens"`
-	// Gained is how many times as fast as without drafts these answers were decoded, by estimate,
+	// Speedup is how many times as fast as without drafts these answers were decoded, by estimate,
 	// and SavedSeconds the time that drafts saved; negative: they cost time.
-	Gained       float64 `json:"gained"`
+	Speedup      float64 `json:"gained"`
 	SavedSeconds float64 `json:"savedSeconds"`
 	// NoDrafts is why no request of the last ten minutes had drafts, as a sentence; "": one had.
 	NoDrafts string `json:"noDrafts"`
@@ -146,6 +146,9 @@ type Reuse struct {
 	MemoryTokens   int64 `json:"memoryTokens"`   // from the cache in memory
 	DiskTokens     int64 `json:"diskTokens"`     // from the cache on disk
 	ComputedTokens int64 `json:"computedTokens"` // not cached
+	// RecomputedTokens of the computed ones had been computed before: the cache was missed. A
+	// request counts once it has ended.
+	RecomputedTokens int64 `json:"recomputedTokens"`
 }
 
 // add adds the totals of an engine.
@@ -153,6 +156,7 @@ func (r *Reuse) add(s engine.Stats) {
 	r.MemoryTokens += s.CachedTokens - s.StoredTokens
 	r.DiskTokens += s.StoredTokens
 	r.ComputedTokens += s.PromptTokens
+	r.RecomputedTokens += s.RecomputedTokens
 }
 
 // Speed has the current speed of the engine and its history.

@@ -124,7 +124,7 @@ func (s *EngineState) addStats(stats engine.Stats, i *instance) {
 	s.GeneratedTokens, s.DraftTokens, s.AcceptedTokens = stats.GeneratedTokens,
 		stats.DraftTokens, stats.AcceptedTokens
 	s.DecodeTokensPerSecond = stats.DecodeTokensPerSecond
-	s.Gained, s.SavedSeconds = stats.Gained(), stats.SavedSeconds
+	s.Speedup, s.SavedSeconds = stats.Speedup(), stats.SavedSeconds
 }
 
 func engineBytes(s engine.Stats) memory.EngineBytes {

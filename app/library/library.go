@@ -285,6 +285,10 @@ func (s *scanner) resolveDir(dir string) (Model, error) {
 		m := s.model(f)
 		return m, m.Err
 	}
+	_, err = engine.Source{Dir: absolute}.Config()
+	if p := problem.From(err); err != nil && p.Code == problem.ModelBroken { // it is no file
+		return Model{}, p
+	}
 	return Model{}, problem.New(problem.ModelBroken, dir+" is not a model folder",
 		"it has no config.json",
 		"Choose the folder that contains config.json and the .safetensors files.")

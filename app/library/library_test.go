@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"headroom/engine"
@@ -311,5 +312,17 @@ func TestTimeOfTheBundledModel(t *testing.T) {
 	l := New(nil, engine.Options{}, new(fakeDescribe).describe)
 	if got := l.Scan()[0].UpdatedAt; !got.Equal(info.ModTime()) {
 		t.Errorf("got %v, want %v", got, info.ModTime())
+	}
+}
+
+// TestConfigIsNoFile: a folder whose config.json is a pipe says so, and not that there is none.
+func TestConfigIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "config.json"), 0o600); err != nil {
+		t.Skip(err)
+	}
+	l := New(nil, engine.Options{}, engine.Describe)
+	if _, err := l.Resolve(dir); err == nil || !strings.Contains(err.Error(), "named pipe") {
+		t.Errorf("got %v", err)
 	}
 }

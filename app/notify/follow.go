@@ -25,9 +25,10 @@ type Options struct {
 	Host    Host
 	Jobs    *jobs.List
 	Service Service
-	On      func() bool  // reports whether to show notices; called for each one
-	Clicked func(Notice) // called on a click
-	Log     *slog.Logger // nil: slog.Default()
+	On      func() bool   // reports whether to show notices; called for each one
+	Clicked func(Notice)  // called on a click
+	Update  func() Update // the newer version of Headroom that is known
+	Log     *slog.Logger  // nil: slog.Default()
 }
 
 // Follow shows notices until ctx ends, then closes the service, which removes them. It shows no
@@ -46,7 +47,8 @@ func Follow(ctx context.Context, o Options) {
 	_, seen := o.Host.ModelChanges(math.MaxInt)
 	now := func() snapshot {
 		s := snapshot{jobs: o.Jobs.Jobs(), state: o.Host.State(),
-			models: func() host.ModelList { return o.Host.Models(0) }, rescan: o.Host.RescanModels}
+			models: func() host.ModelList { return o.Host.Models(0) }, rescan: o.Host.RescanModels,
+			update: o.Update()}
 		s.changes, seen = o.Host.ModelChanges(seen)
 		return s
 	}

@@ -63,7 +63,8 @@ func TestFollow(t *testing.T) {
 	go func() {
 		defer close(ended)
 		Follow(ctx, Options{Host: signalingHost{h, watching}, Jobs: list, Service: service,
-			Log: slog.New(slog.DiscardHandler), Clicked: func(n Notice) { clicked <- n },
+			Update: func() Update { return Update{} },
+			Log:    slog.New(slog.DiscardHandler), Clicked: func(n Notice) { clicked <- n },
 			On: func() bool {
 				mu.Lock()
 				defer mu.Unlock()

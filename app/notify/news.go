@@ -23,6 +23,7 @@ type snapshot struct {
 	jobs    []jobs.Job
 	changes []host.ModelChange // since the previous snapshot
 	state   host.State
+	update  Update
 	models  func() host.ModelList // called only when a job or download has ended
 	rescan  func()                // scans the model folders
 }
@@ -32,6 +33,14 @@ type snapshot struct {
 type news struct {
 	ended  map[string]end // ended jobs, by ID
 	engine host.EngineState
+	short  memory.Level // of the last advice, while memory is short; "": it is not
+	update Update
+}
+
+// Update is a newer version of Headroom; the zero value: none is known.
+type Update struct {
+	Version string
+	Ready   bool // it was downloaded, and is installed when Headroom quits
 }
 
 // end says how a job ended, and when it was started, because it may be resumed and end again.
@@ -70,8 +79,55 @@ func (n *news) since(l snapshot) []Notice {
 	}
 	notices = append(notices, engineNews(n.engine, l.state.Engine)...)
 	n.engine = l.state.Engine
+	notices = append(notices, n.pressureNews(l.state.Pressure)...)
+	notices = append(notices, n.updateNews(l.update)...)
 	return notices
 }
+
+// pressureNews returns a notice when memory gets short, or shorter, and something could be
+// unloaded. Without anything to unload, Headroom is not what takes the memory.
+func (n *news) pressureNews(p host.PressureState) []Notice {
+	was := n.short
+	if !p.Level.Short() {
+		n.short = ""
+		return nil
+	}
+	if len(p.Advice) == 0 || was == p.Level || was == memory.Critical {
+		return nil
+	}
+	n.short = p.Level
+	title := "Memory is short"
+	if p.Level == memory.Critical {
+		title = "Memory is very short"
+	}
+	a := p.Advice[0]
+	return []Notice{{Key: "pressure", Title: title, Place: MemoryPlace,
+		Body: fmt.Sprintf("Unloading %s would free %s.", clean(a.Model),
+			memory.Text(a.FreesBytes)), Label: openLabel, Hint: openHint}}
+}
+
+// updateNews returns a notice about a version that was not known before, or that is ready now.
+func (n *news) updateNews(u Update) []Notice {
+	was := n.update
+	n.update = u
+	if u.Version == "" || u == was || !u.Ready && u.Version == was.Version {
+		return nil
+	}
+	notice := Notice{Key: "update", Title: "Headroom " + clean(u.Version) + " is available",
+		Body: "Settings has what is new in it.", Label: openLabel, Hint: openHint,
+		Place: SettingsPlace}
+	if u.Ready {
+		notice.Title = "Headroom " + clean(u.Version) + " is ready"
+		notice.Body = "It is installed when Headroom quits."
+	}
+	return []Notice{notice}
+}
+
+// The places of the window that clicks open, as in its address.
+const (
+	MemoryPlace   = "page=memory"
+	SettingsPlace = "page=settings"
+)
 
 var doneWord = map[jobs.Kind]string{jobs.Download: "is downloaded", jobs.Import: "is imported"}
 

@@ -42,6 +42,16 @@ func failedEngine(why string) host.State {
 		Error: &host.Error{Message: "The model does not fit", Why: why, Fix: "Close other apps."}}}
 }
 
+// short is the state while memory is short, with the models that could be unloaded.
+func short(level memory.Level, advice ...string) (s host.State) {
+	s.Pressure.Level = level
+	for _, model := range advice {
+		s.Pressure.Advice = append(s.Pressure.Advice,
+			host.UnloadAdvice{Model: model, FreesBytes: 3 * gib / 2})
+	}
+	return s
+}
+
 // words returns one line for each notice: its title, its body, and the label and model of a click.
 func words(notices []Notice) (lines []string) {
 	for _, n := range notices {
@@ -128,6 +138,25 @@ func TestNews(t *testing.T) {
 		{"the GPU is not used", snapshot{}, snapshot{state: gpu},
 			[]string{"The CPU computes | The GPU failed its self-test. | Open Headroom "}},
 		{"the GPU is still not used", snapshot{state: gpu}, snapshot{state: gpu}, nil},
+		{"memory gets short", snapshot{}, snapshot{state: short(memory.Warning, "o/small")},
+			[]string{"Memory is short | Unloading o/small would free 1.5 GB. | Open Headroom "}},
+		{"memory gets shorter", snapshot{state: short(memory.Warning, "o/small")},
+			snapshot{state: short(memory.Critical, "o/small")},
+			[]string{"Memory is very short | Unloading o/small would free 1.5 GB. | " +
+				"Open Headroom "}},
+		{"memory is less short", snapshot{state: short(memory.Critical, "o/small")},
+			snapshot{state: short(memory.Warning, "o/small")}, nil},
+		{"memory is short, and no model is loaded", snapshot{},
+			snapshot{state: short(memory.Critical)}, nil},
+		{"an update", snapshot{}, snapshot{update: Update{Version: "1.4.0"}},
+			[]string{"Headroom 1.4.0 is available | Settings has what is new in it. | " +
+				"Open Headroom "}},
+		{"an update is ready", snapshot{update: Update{Version: "1.4.0"}},
+			snapshot{update: Update{Version: "1.4.0", Ready: true}},
+			[]string{"Headroom 1.4.0 is ready | It is installed when Headroom quits. | " +
+				"Open Headroom "}},
+		{"an update that is not wanted", snapshot{update: Update{"1.4.0", true}},
+			snapshot{update: Update{Version: "1.4.0"}}, nil},
 		{"a name from a file", snapshot{},
 			snapshot{jobs: []jobs.Job{job(jobs.Import, "a\nb\x00"+strings.Repeat("x", 300),
 				"/m/small", jobs.Done)}},

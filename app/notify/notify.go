@@ -15,6 +15,7 @@ type Notice struct {
 	Label string // label of the button
 	Hint  string // what a click does, as a sentence, for systems without buttons
 	Start string // the model that a click starts, by ID or folder; "" opens the window
+	Place string // where a click opens the window; "": as it was left
 }
 
 // Service shows notifications. Its methods may be called from any goroutine.

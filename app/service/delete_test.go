@@ -70,7 +70,8 @@ func TestDeleteHere(t *testing.T) {
 		}
 	}
 	caches := func(list stored.List) stored.Item { return before(list, stored.Cache) }
-	if got := caches(StoredHere(file)); got.Files < 3 || len(got.Paths) != 3 {
+	if got := caches(StoredHere(file)); got.Files < 3 || len(got.Paths) != 3 ||
+		got.Bytes != 3*int64(len("secret")) { // the entries, as on every page
 		t.Errorf("stored: %+v", got)
 	}
 

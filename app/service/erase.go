@@ -48,17 +48,27 @@ func dataOf(file *settings.File, inUse string, chats *chats.Store) data {
 		chats: chats, models: modelFolders(now)}
 }
 
+// cacheItem measures the caches. Their size is that of their entries, as every page shows it: not
+// that of the index, which is small and belongs to no conversation.
+func (d data) cacheItem() stored.Item {
+	in := func(is func(dir, path string) bool) func(path string) bool {
+		return func(path string) bool {
+			return slices.ContainsFunc(d.cacheDirs,
+				func(dir string) bool { return is(dir, path) })
+		}
+	}
+	item := stored.Measure(stored.Cache, in(blockstore.IsOurs), d.cacheDirs...)
+	item.Bytes = stored.Measure(stored.Cache, in(blockstore.IsEntry), d.cacheDirs...).Bytes
+	return item
+}
+
 // list measures what is stored.
 func (d data) list() stored.List {
 	list := stored.List{Items: []stored.Item{}}
 	if d.chats != nil {
 		list.Items = append(list.Items, stored.Measure(stored.Chats, chats.IsOurs, d.chats.Dir()))
 	}
-	ours := func(path string) bool {
-		return slices.ContainsFunc(d.cacheDirs,
-			func(dir string) bool { return blockstore.IsOurs(dir, path) })
-	}
-	list.Items = append(list.Items, stored.Measure(stored.Cache, ours, d.cacheDirs...))
+	list.Items = append(list.Items, d.cacheItem())
 	list.Items = append(list.Items, stored.Measure(stored.Jobs, nil, d.jobsFiles()...))
 	if d.log != nil {
 		lines, bytes := d.log()

@@ -31,6 +31,13 @@ type State struct {
 	// Notice is a message, such as that another port is used; "" for none.
 	Notice  string
 	CanCopy bool // a click can copy text to the clipboard
+	Update  Update
+}
+
+// Update is a newer version of Headroom; the zero value: none is known.
+type Update struct {
+	Version string
+	Ready   bool // it was downloaded, and is installed when Headroom quits
 }
 
 // Chat is a conversation of the Chat page.
@@ -99,8 +106,7 @@ func menuFor(s State) []Item {
 		{Title: "Chats", Submenu: chats(s)},
 		downloads(s),
 		{Separator: true},
-		{Title: strings.TrimSpace(memoryBar(s.Memory) + "  " + available(s.Memory)),
-			Disabled: true, Tooltip: memoryTooltip(s.Memory)},
+		memoryLine(s),
 		cacheLine(s),
 		endpoint(s),
 		watching(s),
@@ -110,8 +116,8 @@ func menuFor(s State) []Item {
 	}
 }
 
-// detail returns the row for an error, a notice or a power measure. A click opens the window, which
-// has the details. Without any of them, the row has the drafts of the model in front.
+// detail returns the row for an error, a notice, a power measure or an update. A click opens the
+// window, which has the details. Without any of them, the row has the drafts of the model in front.
 func detail(s State) Item {
 	if e := s.Engine.Error; s.Engine.Status == host.Failed && e != nil {
 		text := e.Why
@@ -124,6 +130,10 @@ func detail(s State) Item {
 	}
 	if m := s.Power.Measures; s.Notice == "" && len(m) > 0 {
 		return Item{Title: m[0].Title, Tooltip: measures(m), Click: Action{Verb: Open}}
+	}
+	if u := s.Update; s.Notice == "" && u.Version != "" {
+		return Item{Title: updateLine(u), Tooltip: "Click to see it in Settings.",
+			Click: Action{Open, SettingsPlace}}
 	}
 	if text := drafts(s.Engine); s.Notice == "" && text != "" {
 		return Item{Title: text, Tooltip: draftsTooltip(s.Engine), Disabled: true}
@@ -225,6 +235,9 @@ func chats(s State) []Item {
 const (
 	NewChat     = "page=chat&chat=new"
 	ModelsPlace = "page=models"
+
+	MemoryPlace   = "page=memory"
+	SettingsPlace = "page=settings"
 )
 
 // ChatPlace returns the place of a conversation.
@@ -234,6 +247,20 @@ func ChatPlace(id string) string { return "page=chat&chat=" + url.QueryEscape(id
 func downloads(s State) Item {
 	return Item{Title: downloadLine(s.Downloads), Hidden: len(s.Downloads) == 0,
 		Tooltip: "Click to see it on the Models page.", Click: Action{Open, ModelsPlace}}
+}
+
+// memoryLine returns the row of the memory: its bar, and what is available or, while memory is
+// short, what to unload. A click then opens the page that does it.
+func memoryLine(s State) Item {
+	text := available(s.Memory)
+	item := Item{Disabled: true, Tooltip: memoryTooltip(s.Memory)}
+	if s.Pressure.Level.Short() {
+		text = pressure(s.Pressure)
+		item = Item{Tooltip: "Click to see it on the Memory page.",
+			Click: Action{Open, MemoryPlace}}
+	}
+	item.Title = strings.TrimSpace(memoryBar(s.Memory) + "  " + text)
+	return item
 }
 
 // cacheLine returns the row for the size of the cache on SSD, hidden without a cache.

@@ -220,7 +220,7 @@ func TestRows(t *testing.T) {
 			" Decoded ahead: 68 % accepted, 1.7 tokens a pass (grey)", ""},
 		{"what drafts gained", state(host.Ready, func(s *State) {
 			drafted(s)
-			s.Engine.Gained = 1.416
+			s.Engine.Speedup = 1.416
 		}), " Decoded ahead: 68 % accepted, 1.7 tokens a pass, 1.42x (grey)", ""},
 		{"a drafter that drafts nothing", state(host.Ready, idleDrafter),
 			" Nothing decoded ahead lately (grey)", "accepted"},
@@ -242,6 +242,26 @@ func TestRows(t *testing.T) {
 			drafted(s)
 			s.Notice = "Port 11811 is taken"
 		}), " Port 11811 is taken -> open", "ahead"},
+		{"memory is short", state(host.Ready, func(s *State) {
+			segments(8, 24, 0)(s)
+			s.Pressure.Level = memory.Warning
+			s.Pressure.Advice = []host.UnloadAdvice{{Model: "org/large", FreesBytes: 19 * gib}}
+		}), " ███▒▒▒▒▒▒▒▒▒  Memory is short: org/large holds 19.0 GB -> open page=memory",
+			"available for"},
+		{"memory is very short, without a model", state(host.Stopped, func(s *State) {
+			s.Pressure.Level = memory.Critical
+		}), " Memory is very short -> open page=memory", "holds"},
+		{"an update", state(host.Ready, func(s *State) {
+			drafted(s)
+			s.Update = Update{Version: "1.4.0"}
+		}), " Headroom 1.4.0 is available -> open page=settings", "ahead"},
+		{"an update that is ready", state(host.Ready, func(s *State) {
+			s.Update = Update{Version: "1.4.0", Ready: true}
+		}), " Headroom 1.4.0 is installed on Quit -> open page=settings", "available ->"},
+		{"battery before an update", state(host.Ready, func(s *State) {
+			onBattery(s)
+			s.Update = Update{Version: "1.4.0"}
+		}), " On battery: unloads sooner -> open", "1.4.0"},
 		{"no clipboard", state(host.Stopped, func(s *State) { s.CanCopy = false }),
 			" http://127.0.0.1:11811/v1 -> open", "Copy"},
 		{"no endpoint", state(host.Stopped, func(s *State) { s.Endpoint.URL = "" }),
@@ -384,7 +404,7 @@ func TestDraftsTooltip(t *testing.T) {
 	}
 	row = menuFor(state(host.Ready, func(s *State) {
 		idleDrafter(s)
-		s.Engine.Gained = 1.416
+		s.Engine.Speedup = 1.416
 	}))[1]
 	if row.Tooltip != "Drafts would have cost more time than they save. The model accepted 41 of "+
 		"60 drafts since it was loaded. Decoding was about 1.42 times as fast as without drafts." {

@@ -86,8 +86,8 @@ func drafts(e host.EngineState) string {
 	passes := max(1, e.GeneratedTokens-accepted)
 	text := fmt.Sprintf("Decoded ahead: %d %% accepted, %.1f tokens a pass",
 		100*accepted/e.DraftTokens, float64(e.GeneratedTokens)/float64(passes))
-	if e.Gained > 0 {
-		text += fmt.Sprintf(", %.2fx", e.Gained)
+	if e.Speedup > 0 {
+		text += fmt.Sprintf(", %.2fx", e.Speedup)
 	}
 	return text
 }
@@ -101,9 +101,9 @@ func draftsTooltip(e host.EngineState) string {
 		texts = append(texts, fmt.Sprintf("The model accepted %d of %s since it was loaded.",
 			e.AcceptedTokens, plural(int(e.DraftTokens), "draft")))
 	}
-	if e.DraftTokens > 0 && e.Gained > 0 {
+	if e.DraftTokens > 0 && e.Speedup > 0 {
 		texts = append(texts,
-			fmt.Sprintf("Decoding was about %.2f times as fast as without drafts.", e.Gained))
+			fmt.Sprintf("Decoding was about %.2f times as fast as without drafts.", e.Speedup))
 	}
 	return strings.Join(texts, " ")
 }
@@ -126,6 +126,28 @@ func available(l memory.Ledger) string {
 		return "No memory available for a model"
 	}
 	return memory.Text(l.HeadroomBytes) + " available for a model"
+}
+
+// pressure returns how short memory is, and which model to unload.
+func pressure(p host.PressureState) string {
+	text := "Memory is short"
+	if p.Level == memory.Critical {
+		text = "Memory is very short"
+	}
+	if len(p.Advice) > 0 {
+		a := p.Advice[0]
+		text += fmt.Sprintf(": %s holds %s", shorten(a.Model, 30), memory.Text(a.FreesBytes))
+	}
+	return text
+}
+
+// updateLine returns the text of the row of an update.
+func updateLine(u Update) string {
+	version := "Headroom " + shorten(u.Version, 20)
+	if u.Ready {
+		return version + " is installed on Quit"
+	}
+	return version + " is available"
 }
 
 // The parts of the memory bar, in the order of the window's.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,18 +120,22 @@ func (c *comparison) table(out io.Writer, headroom, plain, withFlash samples) er
 	return err
 }
 
+// median returns the middle of samples, NaN if there are none.
 func median(samples []float64) float64 {
+	if len(samples) == 0 {
+		return math.NaN()
+	}
 	sorted := slices.Sorted(slices.Values(samples))
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// speeds returns the samples of rows by ID, without the first one of each row: llama-bench computes
-// something before it measures, too, so that the weights are mapped.
+// speeds returns the samples of rows by ID, without the first one of each row, unless it is the
+// only one: llama-bench computes something before it measures, too, so that the weights are mapped.
 func speeds(rows []bench.Row) samples {
 	byID := samples{}
 	for _, r := range rows {
-		byID[r.ID] = r.Samples[min(1, len(r.Samples)):]
+		byID[r.ID] = r.Samples[min(1, max(0, len(r.Samples)-1)):]
 	}
 	return byID
 }

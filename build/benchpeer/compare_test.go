@@ -133,3 +133,17 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestFewSamples: a row with one sample keeps it, and the median of none is no number.
+func TestFewSamples(t *testing.T) {
+	got := speeds([]bench.Row{{ID: "none"}, {ID: "one", Samples: []float64{3}},
+		{ID: "three", Samples: []float64{9, 1, 2}}})
+	for id, want := range map[string]float64{"one": 3, "three": 1.5} {
+		if m := median(got[id]); m != want {
+			t.Errorf("%s: the median is %g, expected %g", id, m, want)
+		}
+	}
+	if m := median(got["none"]); m == m {
+		t.Errorf("the median of no sample is %g", m)
+	}
+}

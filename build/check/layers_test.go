@@ -99,6 +99,9 @@ var layers = []row{
 	{"Architectures: one file each, with layers under the names of the checkpoint.", []string{
 		"engine/models",
 	}},
+	{"Conversions of models to MLX's format, in any packing. They run on the CPU.", []string{
+		"engine/convert",
+	}},
 	{"Proposals of tokens that may come next. They know no device and no clock.", []string{
 		"engine/draft",
 	}},

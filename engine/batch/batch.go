@@ -116,13 +116,10 @@ func (h *Hidden) Set(spans []kernels.Span, rounds []Round, zero int32) {
 }
 
 // Round holds spans of different sequences, and the states to keep after these spans.
-type Round struct {
-	Spans []kernels.Span
-	Keeps []Keep
-}
+type Round = kernels.Round
 
 // Keep tells recurrent layers to copy the state in slot From to slot To.
-type Keep struct{ From, To int32 }
+type Keep = kernels.Keep
 
 // Rows returns M.
 func (b *Batch) Rows() int { return b.Tokens.Rows }

@@ -46,6 +46,13 @@ func HasEntries(dir string) bool {
 	return err != nil || len(files) > 0
 }
 
+// IsEntry reports whether the file at path is an entry of the store in dir, by its name and place.
+// The sizes of all entries are Stats.Bytes.
+func IsEntry(dir, path string) bool {
+	_, ours := entryAt(dir, path)
+	return ours
+}
+
 // IsOurs reports whether a store in dir has written the file at path, by its name and place.
 func IsOurs(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)

@@ -203,7 +203,8 @@ func TestCauses(t *testing.T) {
 			ThinkingStripped, ""},
 		{"empty reasoning left out", head(coder) + user(issue) + ask + "\n</think>\n\n49.",
 			head(coder) + user(issue) + answer("49.") + user("And 76 - 26?") + ask,
-			head(coder) + user(issue) + "<|im_start|>assistant\n", "<think>", ThinkingStripped, ""},
+			head(coder) + user(issue) + "<|im_start|>assistant\n", "<think>", Retokenized,
+			"no reasoning"},
 		{"reasoning left out before a tool call",
 			head(coder, shell) + user(issue) + ask +
 				"Let me see.\n</think>\n\n<tool_call>\n<function=shell>",

@@ -99,6 +99,9 @@ const (
 		"chat_template_kwargs has preserve_thinking."
 )
 
+const adviceEmptyThinking = "The chat template writes an empty reasoning before a new answer, " +
+	"and leaves it out of earlier ones. There was no reasoning to send back."
+
 // compare returns the difference from the nearest sequence. If several are equally near, it chooses
 // the newest one that shares text with the prompt after the difference.
 func (m Match) compare(decode func([]int32) string) difference {
@@ -187,6 +190,9 @@ func (m Match) compareMessages(d *difference, decode func([]int32) string, run i
 	switch {
 	case reasoningDropped(was, is, at):
 		d.cause, d.advice = ThinkingStripped, adviceThinking
+		if reasoning, _ := reasoningAt(was, at); reasoning == "" {
+			d.cause, d.advice = Retokenized, adviceEmptyThinking
+		}
 	case rest < boilerplate:
 		// Only the end of the answer differs: a stop string cut it off, or its last tokens changed.
 		d.cause, d.advice = Continued, adviceNothing
@@ -227,8 +233,8 @@ func (m Match) otherOpening(known []int32, decode func([]int32) string) bool {
 	return firstDifference(answered(known, was), answered(m.prompt, is)) < enough
 }
 
-// reasoningDropped reports whether the old text has reasoning at the given byte offset, and the new
-// text has none there or has emptied it.
+// reasoningDropped reports whether the old text has reasoning, or an empty block of it, at the
+// given byte offset, and the new text has none there or has emptied it.
 func reasoningDropped(was, is string, at int) bool {
 	a, hadReasoning := reasoningAt(was, at)
 	b, hasReasoning := reasoningAt(is, at)

@@ -129,8 +129,9 @@ func (s Source) tensors() (*safetensors.Checkpoint, error) {
 		if p := s.foreign(); p != nil && !s.Has("model.safetensors.index.json") {
 			return nil, p
 		}
-		return nil, problem.Wrap(problem.ModelBroken, err,
-			"The model in "+s.String()+" is damaged or incomplete", "Download it again.")
+		// err names the file, or the folder where a file is missing.
+		return nil, problem.Wrap(problem.ModelBroken, err, "The model is damaged or incomplete",
+			"Download it again.")
 	}
 	return files, nil
 }

@@ -3,6 +3,8 @@ package checkpoint
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -300,5 +302,20 @@ func TestConfigFaults(t *testing.T) {
 			strings.Count(err.Error(), "Download or convert the model again.") > 1 {
 			t.Errorf("%s: got %v, expected %s saying %q", c.json, err, c.code, c.says)
 		}
+	}
+}
+
+// TestDamagedFileIsNamedOnce: the message and the reason are shown together.
+func TestDamagedFileIsNamedOnce(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "model.safetensors")
+	if err := os.WriteFile(file, []byte("cut"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Source{Dir: dir}.tensors()
+	p := problem.From(err)
+	if text := p.Message + ": " + p.Why; p.Code != problem.ModelBroken ||
+		strings.Count(text, dir) != 1 || !strings.Contains(p.Why, file) {
+		t.Errorf("%s: %q, expected the path once, in the reason", p.Code, text)
 	}
 }

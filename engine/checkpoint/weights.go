@@ -248,20 +248,34 @@ func (w *Weights) IsZero(name string, limit int) (bytes int, zero bool) {
 // dryEqualBytes is how much of two tensors is compared, at both ends, if no model is built.
 const dryEqualBytes = 1 << 20
 
-// Equals reports whether a tensor of s and one of another scope have the same elements. Those of a
-// random model do. A dry run compares their ends, because a list of models must not read gigabytes.
+// IsFloat reports whether a tensor of s consists of plain floats. Those of a random model do.
+func (s Scope) IsFloat(name string) bool {
+	if s.w.files == nil {
+		return true
+	}
+	t, _ := s.w.files.Tensor(s.path + name)
+	return floatOf(t.DType) != nil
+}
+
+// Equals reports whether a tensor of s and one of another scope have the same elements, also if
+// their types of floats differ. Those of a random model do. A dry run compares their ends, because
+// a list of models must not read gigabytes.
 func (s Scope) Equals(name string, other Scope, otherName string) bool {
 	if s.w.files == nil {
 		return true
 	}
 	a, ok := s.w.files.Tensor(s.path + name)
 	b, found := other.w.files.Tensor(other.path + otherName)
+	_, dry := s.w.Device.(*kernels.DryRun)
+	if ok && found && a.DType != b.DType && slices.Equal(a.Shape, b.Shape) {
+		return equalValues(a, b, dry)
+	}
 	if !ok || !found || a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) ||
 		len(a.Data) != len(b.Data) {
 		return false
 	}
 	n := len(a.Data)
-	if _, dry := s.w.Device.(*kernels.DryRun); dry && n > 2*dryEqualBytes {
+	if dry && n > 2*dryEqualBytes {
 		return bytes.Equal(a.Data[:dryEqualBytes], b.Data[:dryEqualBytes]) &&
 			bytes.Equal(a.Data[n-dryEqualBytes:], b.Data[n-dryEqualBytes:])
 	}

@@ -460,3 +460,25 @@ func TestSplit(t *testing.T) {
 		}
 	}
 }
+
+// TestEqualValues: tensors are equal if their values are, also in another type of floats.
+func TestEqualValues(t *testing.T) {
+	one := func(name string, d safetensors.DType, bytes ...byte) safetensors.Tensor {
+		return safetensors.Tensor{Name: name, DType: d, Shape: []int{2}, Data: bytes}
+	}
+	w := open(t, "", one("m.f32", safetensors.F32, 0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0), // 1, -2
+		one("m.bf16", safetensors.BF16, 0x80, 0x3f, 0, 0xc0),
+		one("m.f16", safetensors.F16, 0, 0x3c, 0, 0xc0),
+		one("m.other", safetensors.BF16, 0x80, 0x3f, 1, 0xc0),
+		one("m.codes", safetensors.U8, 1, 2))
+	s := w.At("m.")
+	for name, want := range map[string]bool{"f32": true, "bf16": true, "f16": true,
+		"other": false, "codes": false, "none": false} {
+		if s.Equals("f32", s, name) != want {
+			t.Errorf("f32 equals %s: %t", name, !want)
+		}
+		if name != "none" && s.IsFloat(name) != (name != "codes") {
+			t.Errorf("%s consists of floats: %t", name, name == "codes")
+		}
+	}
+}

@@ -46,7 +46,7 @@ func (w *Weights) hole(f *safetensors.File) (first string, more int) {
 	run, matrix := 0, false
 	for _, t := range inOrder(f) {
 		switch {
-		case !w.read[t.Name] || strings.HasSuffix(t.Name, ".bias") || len(t.Data) == 0:
+		case !w.read[t.Name] || mayBeZero(t.Name) || len(t.Data) == 0:
 			continue
 		case !isZero(t.Data):
 			if matrix && run > 1 {
@@ -63,6 +63,13 @@ func (w *Weights) hole(f *safetensors.File) (first string, more int) {
 		return first, run - 1
 	}
 	return "", 0
+}
+
+// mayBeZero reports whether a tensor of that name says nothing if it is all zeros: a bias, the zero
+// points of symmetric codes, or the groups of inputs if there is one.
+func mayBeZero(name string) bool {
+	return strings.HasSuffix(name, ".bias") || strings.Contains(name, "zero") ||
+		strings.HasSuffix(name, "g_idx")
 }
 
 // isMatrix reports whether a tensor is one of those that are never all zeros next to another one:

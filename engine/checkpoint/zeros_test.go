@@ -31,6 +31,8 @@ func TestCheckHoles(t *testing.T) {
 			false},
 		{"one and its bias", []safetensors.Tensor{full("m.a.weight"), empty("m.b.weight"), bias},
 			false},
+		{"zero points", []safetensors.Tensor{full("m.a.weight"), empty("m.b.weight_zero_point"),
+			empty("m.c.qzeros"), zeros("m.c.g_idx", safetensors.I32, n)}, false},
 		{"one that nothing reads", []safetensors.Tensor{full("m.a.weight"), empty("m.b.weight"),
 			empty("m.other.weight")}, false},
 		{"experts", []safetensors.Tensor{full("m.a.weight"), empty("m.experts.0.weight"),

@@ -125,11 +125,11 @@ func TestLongestMeasured(t *testing.T) {
 		if d, _, _ := round.LookupDepth(40, 8, always(0.9)); d != c.want {
 			t.Errorf("%d rows: %d tokens looked up, expected %d", c.rows, d, c.want)
 		}
-		if d, _ := round.ChainDepth(&Chain{}, 8, 1, 0); d > c.want {
-			t.Errorf("%d rows: %d tokens drafted, expected at most %d", c.rows, d, c.want)
+		if d, _ := round.ChainDepth(&Chain{}, 8, 1, 0); d != c.want {
+			t.Errorf("%d rows: %d tokens drafted, expected %d", c.rows, d, c.want)
 		}
-		if d, _ := round.BlockDepth(&Chain{}, 8, 0); d > c.want {
-			t.Errorf("%d rows: a block of %d, expected at most %d", c.rows, d, c.want)
+		if d, _ := round.BlockDepth(&Chain{}, 8, 0); d != c.want {
+			t.Errorf("%d rows: a block of %d, expected %d", c.rows, d, c.want)
 		}
 	}
 }

@@ -37,9 +37,9 @@ func (t *Times) Cost(rows, drafts int, more, took float64) Cost {
 	return Cost{Drafts: (whole-plain)*scale + more, Plain: plain * scale}
 }
 
-// Gained returns the speedup by drafts, (seconds + saved) / seconds, but at least 0. saved is
+// Speedup returns the speedup by drafts, (seconds + saved) / seconds, but at least 0. saved is
 // negative if drafts cost time. It is 0 if seconds is 0, since nothing was decoded.
-func Gained(seconds, saved float64) float64 {
+func Speedup(seconds, saved float64) float64 {
 	if seconds <= 0 {
 		return 0
 	}

@@ -39,11 +39,11 @@ func TestCost(t *testing.T) {
 	}
 }
 
-func TestGained(t *testing.T) {
+func TestSpeedup(t *testing.T) {
 	for _, c := range []struct{ seconds, saved, want float64 }{
 		{2, 1, 1.5}, {2, 0, 1}, {2, -0.5, 0.75}, {2, -3, 0}, {0, 0, 0}, {0, 1, 0},
 	} {
-		if got := Gained(c.seconds, c.saved); got != c.want {
+		if got := Speedup(c.seconds, c.saved); got != c.want {
 			t.Errorf("%v s, of which %v saved: %v, expected %v", c.seconds, c.saved, got, c.want)
 		}
 	}

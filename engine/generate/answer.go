@@ -82,5 +82,5 @@ type Usage struct {
 
 	FirstToken            time.Duration // from the request's arrival to its first token
 	DecodeTokensPerSecond float64       // speed after the first token; 0 if there is only one
-	Gained                float64       // by drafts; see engine.Timing.Gained
+	Speedup               float64       // by drafts; see engine.Timing.Speedup
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"headroom/engine/cache"
-	"headroom/engine/sample"
 	"headroom/engine/sched"
 	"headroom/kernels"
 )
@@ -44,20 +43,19 @@ func (l *Loop) stepBlocks() error {
 	}
 	began := time.Now()
 	c.gatherBlocks()
-	logits, err := l.runner.DraftBlocks(c.tokens, c.spans, c.rows)
-	if err != nil {
+	if _, err := l.runner.DraftBlocks(c.tokens, c.spans, c.rows); err != nil {
 		return err
 	}
 	c.took = time.Since(began)
 	c.times.Observe(len(c.tokens), c.took.Seconds())
 	c.usual = c.times.Seconds(len(c.tokens))
 	c.round.Steps += c.round.Step(len(c.tokens))
-	vocab := l.runner.VocabSize()
+	row := 0
 	for i := range c.active {
 		a := &c.active[i]
 		drafts := a.block()
-		l.takeBlock(a, logits[:drafts*vocab])
-		logits = logits[drafts*vocab:]
+		l.takeBlock(a, row)
+		row += drafts
 	}
 	return nil
 }
@@ -86,15 +84,16 @@ func (c *chains) gatherBlocks() {
 	}
 }
 
-// takeBlock decides how many drafts of a block the pass verifies. logits are those of its drafts.
-// The first one that is not verified is compared instead, if those before it turn out right.
-func (l *Loop) takeBlock(a *chain, logits []float32) {
-	c, vocab := &l.drafts.chains, l.runner.VocabSize()
+// takeBlock decides how many drafts of a block the pass verifies. row is that of its first draft in
+// the step. The first one that is not verified is compared instead, if those before it turn out
+// right.
+func (l *Loop) takeBlock(a *chain, row int) {
+	c := &l.drafts.chains
 	r, w := a.work.Seq.Owner.(*request), a.work
 	tokens := w.Seq.Tokens[w.From+1:][:w.Drafts]
 	c.chance = c.chance[:0]
 	for i := range a.block() {
-		token, probability := sample.Likeliest(logits[i*vocab:][:vocab])
+		token, probability := l.runner.Drafted(row + i)
 		c.chance = append(c.chance, probability)
 		if a.trial {
 			r.tried, r.triedSure = token, probability

@@ -14,7 +14,7 @@ import (
 	"headroom/engine/cache"
 	"headroom/engine/draft"
 	"headroom/engine/models"
-	"headroom/engine/sample"
+	"headroom/engine/runner"
 	"headroom/engine/sched"
 	"headroom/kernels"
 )
@@ -25,6 +25,7 @@ const _ = uint(cache.RecentTokens - draft.MaxTokens - 1)
 // chains is the state of the loop that concerns the drafter. The slices are reused.
 type chains struct {
 	enabled  bool
+	heads                  // which head its steps compute
 	model    *draftModel   // nil: another drafter
 	block    *models.Block // nil: it is no drafter of blocks
 	most     int           // maximum number of drafts in a pass
@@ -62,6 +63,9 @@ func (c *chains) init(o *Config) {
 		c.most = min(c.most, c.block.Drafts, cmp.Or(o.AttachedDrafts, draft.MaxTokens))
 	default:
 		c.most = min(c.most, cmp.Or(o.AttachedDrafts, draft.MaxTokens))
+	}
+	if c.model == nil {
+		c.short = o.Runner.Shortlist()
 	}
 	c.enabled = o.Runner.Drafts() || c.block != nil || c.model != nil
 }
@@ -233,8 +237,8 @@ func (l *Loop) draftChains(work []sched.Work) (err error) {
 }
 
 // stepBlock drafts one token of each active sequence with the model's own block or its assistant.
-// It returns a function that returns the logits of each.
-func (l *Loop) stepBlock(step int) (row func(i int) []float32, err error) {
+// It returns the runner that has them; nil: there was nothing to do.
+func (l *Loop) stepBlock(step int) (by *runner.Runner, err error) {
 	c := &l.drafts.chains
 	if len(c.active) == 0 {
 		return nil, nil
@@ -253,23 +257,23 @@ func (l *Loop) stepBlock(step int) (row func(i int) []float32, err error) {
 	if step == 0 {
 		from = nil
 	}
-	logits, err := l.runner.Draft(c.tokens, c.spans, from)
-	vocab := l.runner.VocabSize()
-	return func(i int) []float32 { return logits[i*vocab:][:vocab] }, err
+	_, err = l.runner.DraftListed(c.tokens, c.spans, from, c.shortlist(c.active))
+	return l.runner, err
 }
 
 // stepChains drafts one token of each active sequence, and keeps those active that go on.
-func (l *Loop) stepChains(step int, do func(step int) (func(i int) []float32, error)) error {
+func (l *Loop) stepChains(step int, do func(step int) (*runner.Runner, error)) error {
 	c := &l.drafts.chains
 	began := time.Now()
-	row, err := do(step)
-	if err != nil || row == nil {
+	by, err := do(step)
+	if err != nil || by == nil {
 		return err
 	}
 	rows := len(c.active)
 	going := c.active[:0]
 	for i, a := range c.active {
-		token, probability := sample.Likeliest(row(i))
+		token, probability := by.Drafted(i)
+		token = c.tokenOf(token)
 		a.row = int32(i)
 		if l.takeDraft(&a, token, probability, rows) {
 			going = append(going, a)
@@ -284,8 +288,10 @@ func (l *Loop) stepChains(step int, do func(step int) (func(i int) []float32, er
 		c.usual += c.model.observe(&c.times, len(c.tokens), took)
 		return nil
 	}
-	c.times.Observe(rows, took.Seconds())
-	c.usual += c.times.Seconds(rows)
+	times := c.stepTimes()
+	times.Observe(rows, took.Seconds())
+	c.usual += times.Seconds(rows)
+	c.observeHead()
 	return nil
 }
 

@@ -47,6 +47,7 @@ type requestDrafts struct {
 	hits     draft.Hits    // what is known about lookups
 	chaining bool          // the drafter (chain.go) may draft
 	chain    draft.Chain   // what is known about that
+	list     *draft.List   // the tokens from which that may choose; nil: only all
 	saved    time.Duration // by drafts so far; negative: they cost time
 	barred   draft.Cause   // why there cannot be any; NoCause: there can
 	whys     draft.Whys    // why passes had none
@@ -79,6 +80,8 @@ type Drafts struct {
 	// takes its time. A model without either ignores it, and a draft model that has not read the
 	// sequence yet.
 	Block int
+	// WholeHead has the block compute the whole head, and not only a shortlist of the vocabulary.
+	WholeHead bool
 }
 
 // index indexes the prompt of a request that may have drafts. What is learnt from it begins with
@@ -113,6 +116,9 @@ func (d *drafts) index(r *request) {
 	if r.lookup == nil && !r.chaining {
 		r.barred = draft.AskedOther
 	}
+	if s := d.chains.short; s != nil && r.chaining {
+		r.list = draft.NewList(*s, r.Prompt)
+	}
 }
 
 // remember lets lookups of the same owner find the tokens of a request that has ended. Nothing of a
@@ -141,6 +147,7 @@ func (l *Loop) propose() {
 			round.Rows++
 		}
 	}
+	l.chooseHead()
 	d.chains.drafting = 0
 	if m := d.chains.model; m != nil {
 		m.begin(l.config.MaxPrefillStall)
@@ -189,6 +196,7 @@ func (l *Loop) proposeForced(r *request, most int) bool {
 	r.drafts = append(r.drafts, f.Tokens...)
 	if f.Block > 0 && r.chaining && l.prepareForced(r, min(most, f.Block)) {
 		most = l.drafts.chains.mostAfter(r.seq.Tokens, min(most, f.Block))
+		l.drafts.chains.listed = l.drafts.chains.short != nil && !f.WholeHead
 		r.given, r.chainDepth = len(f.Tokens) > 0, most
 		for !r.given && len(r.drafts) < most {
 			r.drafts = append(r.drafts, 0)
@@ -361,6 +369,7 @@ func (l *Loop) observeDrafts(s *step, now time.Time) {
 	}
 	l.drafts.times.Observe(rows, l.passTime(s, now).Seconds())
 	l.drafts.chains.times.Tick()
+	l.drafts.chains.listTimes.Tick()
 }
 
 // waitedForHost reports whether a GPU waited for the host before and after a step.

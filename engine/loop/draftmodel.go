@@ -262,10 +262,10 @@ func (c *chains) addSpan(d *draftMemory, tokens []int32, position int) {
 	c.tokens = append(c.tokens, tokens...)
 }
 
-// stepDraftModel drafts one token of each active sequence. It returns a function that returns the
-// logits of each, for the common vocabulary. At step 0 it also reads what it has not read yet, and
-// pieces. nil: there was nothing to do.
-func (l *Loop) stepDraftModel(step int) (row func(i int) []float32, err error) {
+// stepDraftModel drafts one token of each active sequence, from the common vocabulary. It returns
+// the runner that has them; nil: there was nothing to do. At step 0 it also reads what it has not
+// read yet, and pieces.
+func (l *Loop) stepDraftModel(step int) (by *runner.Runner, err error) {
 	c, m := &l.drafts.chains, l.drafts.chains.model
 	c.tokens, c.spans, m.logitRows = c.tokens[:0], c.spans[:0], m.logitRows[:0]
 	for _, a := range c.active {
@@ -290,8 +290,7 @@ func (l *Loop) stepDraftModel(step int) (row func(i int) []float32, err error) {
 		return nil, nil
 	}
 	m.rows += len(c.tokens)
-	logits, err := m.Runner.Step(c.tokens, c.spans, m.logitRows)
-	if err != nil {
+	if err := m.Runner.StepDrafts(c.tokens, c.spans, m.logitRows, m.Tokens); err != nil {
 		return nil, err
 	}
 	if step == 0 && m.States {
@@ -300,8 +299,7 @@ func (l *Loop) stepDraftModel(step int) (row func(i int) []float32, err error) {
 			m.Runner.CopyState(slot, slot+int32(m.Slots))
 		}
 	}
-	vocab := m.Runner.VocabSize()
-	return func(i int) []float32 { return logits[i*vocab:][:m.Tokens] }, nil
+	return m.Runner, nil
 }
 
 // observe records the duration of a step with so many rows, and returns how many seconds such steps

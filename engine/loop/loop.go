@@ -9,6 +9,7 @@
 //	step.go         one forward pass: builds its batch, launches it, waits for it
 //	draft.go        proposes tokens before a step, and accepts those that were right
 //	chain.go        drafts of the model's own block, of a draft model or of a drafter of blocks
+//	head.go         whether the block's steps compute the whole head or a part of it
 //	block.go        the step of a drafter of blocks, and what of it is verified
 //	draftmodel.go   a draft model: what it has read, its pages and slots
 //	gain.go         what drafts gain, and why there are none

@@ -175,9 +175,9 @@ func (t Timing) DecodeTokensPerSecond() float64 {
 	return float64(t.DecodeSteps) / t.Decode.Seconds()
 }
 
-// Gained returns how many times as fast as without drafts an answer was decoded, by estimate. It
+// Speedup returns how many times as fast as without drafts an answer was decoded, by estimate. It
 // is 0 if there was only one token.
-func (t Timing) Gained() float64 { return draft.Gained(t.Decode.Seconds(), t.Saved.Seconds()) }
+func (t Timing) Speedup() float64 { return draft.Speedup(t.Decode.Seconds(), t.Saved.Seconds()) }
 
 // request is a Request with its state in the loop.
 type request struct {

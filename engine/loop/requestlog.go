@@ -17,6 +17,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"headroom/engine/cachemiss"
@@ -73,6 +74,8 @@ type requestLog struct {
 	unflushed []record // added to the history, not yet explained
 	mu        sync.Mutex
 	ended     []record // not yet added to the history
+
+	recomputed atomic.Int64 // tokens of all requests; see Stats
 
 	recentMu sync.Mutex
 	recent   []Finished // oldest first
@@ -139,6 +142,8 @@ func (g *requestLog) flush() {
 	for _, n := range records {
 		g.explain(&n)
 		n.log()
+		computed := max(0, n.Usage.PromptDoneTokens-n.Usage.CachedTokens)
+		g.recomputed.Add(int64(min(n.Report.RecomputedTokens, computed)))
 		g.recentMu.Lock()
 		g.recent = append(g.recent, n.Finished)
 		g.recent = slices.Delete(g.recent, 0, max(0, len(g.recent)-maxRecent))
@@ -215,7 +220,8 @@ func (g *requestLog) forget(tokens []int32) {
 //	gained                    how many times as fast as without drafts the answer was decoded, by
 //	                          estimate; 0: there was only one token
 //	no_drafts, no_drafts_why  the cause why there were no drafts, and its sentence; "": there were
-//	block_hits, block_writes  blocks read from and written to the cache on disk
+//	block_hit, block_write    blocks read from and written to the cache on disk
+//	chain_break               1: tokens that were computed before were computed again; else 0
 //	first_difference          position at which the prompt diverges from the history; -1: no
 //	                          sequence in the history begins with the same token
 //	cause                     why the rest of the prompt was not cached
@@ -243,11 +249,12 @@ func (f *Finished) log() {
 		slog.Int("block_accepted", f.Usage.BlockAccepted),
 		slog.Int("prediction_drafts", f.Usage.PredictionTokens),
 		slog.Int("prediction_accepted", f.Usage.PredictionAccepted),
-		number("gained", f.Timing.Gained()),
+		number("gained", f.Timing.Speedup()),
 		slog.String("no_drafts", f.NoDrafts.Cause.String()),
 		slog.String("no_drafts_why", f.NoDrafts.Sentence()),
-		slog.Int("block_hits", f.BlockHits),
-		slog.Int("block_writes", f.BlockWrites),
+		slog.Int("block_hit", f.BlockHits),
+		slog.Int("block_write", f.BlockWrites),
+		slog.Int("chain_break", min(f.Report.RecomputedTokens, 1)),
 		slog.Int("first_difference", f.Report.Break),
 		slog.String("cause", string(f.Report.Cause)),
 		slog.String("id", f.ID))

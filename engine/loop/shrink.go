@@ -1,5 +1,10 @@
 package loop
 
+import (
+	"cmp"
+	"log/slog"
+)
+
 // Shrink evicts cached prefixes, least recently used first, until their pages take at most
 // keepBytes bytes, and returns the memory of free pages and of free kept states to the system. It
 // returns how many bytes that were. The states of prefixes that stay, the slots of sequences and
@@ -20,9 +25,13 @@ func (l *Loop) Shrink(keepBytes int64) (freedBytes int64) {
 		l.sched.Shrink(max(keepBytes, 0), l.config.SlotBytes,
 			func(page int32) { pages = append(pages, page) },
 			func(slot int32) { slots = append(slots, slot) })
-		l.runner.DiscardPages(pages)
-		l.runner.DiscardSlots(slots)
+		err := cmp.Or(l.runner.DiscardPages(pages), l.runner.DiscardSlots(slots))
 		l.publishStats() // who has waited reads the new figures
+		if err != nil {
+			slog.Warn("unused memory of the caches could not be returned to the system", "err", err)
+			freed <- 0
+			return
+		}
 		freed <- before - l.writtenBytes()
 	})
 	select {

@@ -18,6 +18,9 @@ type Stats struct {
 	// Totals since the engine opened.
 	// PromptTokens were computed, CachedTokens reused. Of these, StoredTokens were read from disk.
 	PromptTokens, CachedTokens, StoredTokens, GeneratedTokens, FinishedRequests int64
+	// RecomputedTokens of the PromptTokens had been computed before; see cachemiss.Report. A
+	// request counts once it has ended and its report is made.
+	RecomputedTokens int64
 	// Of the DraftTokens that were proposed, AcceptedTokens were what the model chose.
 	DraftTokens, AcceptedTokens int64
 	// Of these, DraftModelTokens and DraftModelAccepted are those of a draft model, a drafter of
@@ -41,9 +44,9 @@ type Stats struct {
 	GrowthBytes int64
 }
 
-// Gained returns how many times as fast as without drafts all answers were decoded; see
-// Timing.Gained.
-func (s *Stats) Gained() float64 { return draft.Gained(s.DecodeSeconds, s.SavedSeconds) }
+// Speedup returns how many times as fast as without drafts all answers were decoded; see
+// Timing.Speedup.
+func (s *Stats) Speedup() float64 { return draft.Speedup(s.DecodeSeconds, s.SavedSeconds) }
 
 // RequestStats is the part of Stats about one request in flight.
 type RequestStats struct {
@@ -200,6 +203,7 @@ func (l *Loop) Stats() Stats {
 	defer p.mu.Unlock()
 	s := p.stats
 	s.Requests = append([]RequestStats(nil), s.Requests...)
+	s.RecomputedTokens = l.log.recomputed.Load()
 	s.PrefillTokensPerSecond, s.DecodeTokensPerSecond = p.speed.perSecond(time.Now())
 	return s
 }

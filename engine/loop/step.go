@@ -8,8 +8,9 @@ package loop
 // samples is dropped.
 //
 // A step is synchronous if one of its sequences needs logits on the host, for example for logprobs,
-// for the scores of its prompt, for a bias on very many tokens, or to decode ahead (draft.go). The
-// host then samples all tokens of the step, with the same result.
+// for the scores of its prompt or for a bias on very many tokens. The host then samples all tokens
+// of the step, with the same result. A step is also synchronous if one decodes ahead (draft.go),
+// but a GPU still samples its tokens, so that the host gets tokens alone.
 
 import (
 	"fmt"
@@ -55,10 +56,11 @@ type step struct {
 	err        error
 
 	// If the device samples the tokens:
-	async   bool
-	choices sample.Rows
-	pass    runner.Pass
-	chosen  []int32 // the sampled token for each of logitRows, once the step has completed
+	onDevice bool
+	async    bool // the host does not wait for them
+	choices  sample.Rows
+	pass     runner.Pass
+	chosen   []int32 // the sampled token for each of logitRows, once the step has completed
 
 	// If the host samples them:
 	logits []float32 // [len(logitRows), vocab]
@@ -79,7 +81,7 @@ type step struct {
 func (st *step) token(r *request, row int) (sample.Result, error) {
 	var s sample.Result
 	var err error
-	if st.async {
+	if st.onDevice {
 		s, err = sample.Chosen(st.chosen[row])
 	} else {
 		if r.form != nil {
@@ -108,7 +110,8 @@ func (l *Loop) launch(work []sched.Work, restoreErr error) *step {
 	s.began, s.launched, s.vocab = l.steps.began, time.Now(), l.runner.VocabSize()
 	s.drafting, s.drafter = l.drafts.chains.took, l.drafts.chains.usual
 	s.work = append(s.work[:0], work...)
-	s.async = l.runner.Async() && !slices.ContainsFunc(work, needsHost)
+	s.onDevice = l.runner.Async() && !slices.ContainsFunc(work, needsLogits)
+	s.async = s.onDevice && !slices.ContainsFunc(work, awaits)
 	l.gather(s)
 	s.prepareForms()
 	l.stepTime.launch(s.work)
@@ -130,12 +133,16 @@ func (l *Loop) launch(work []sched.Work, restoreErr error) *step {
 	return s
 }
 
-// needsHost reports whether the host needs logits of w, to sample the next token, to verify drafts
-// or to score prompt tokens, or its hidden states.
-func needsHost(w sched.Work) bool {
+// needsLogits reports whether the host needs logits of w, to sample the next token or to score
+// prompt tokens, or its hidden states. After a draft, what penalties depend on is another one.
+func needsLogits(w sched.Work) bool {
 	r := w.Seq.Owner.(*request)
-	return r.Embed || !r.sampler.OnDevice() || needsScores(w) || r.awaited
+	return r.Embed || !r.sampler.OnDevice() || needsScores(w) ||
+		w.Drafts > 0 && r.sampler.Remembers()
 }
+
+// awaits reports whether the host needs the next token of w before it plans another pass.
+func awaits(w sched.Work) bool { return w.Seq.Owner.(*request).awaited }
 
 // gather fills in the batch of a step from its work.
 func (l *Loop) gather(s *step) {
@@ -169,8 +176,11 @@ func (l *Loop) gather(s *step) {
 		for before := w.Drafts; before >= 0; before-- {
 			s.logitRows = append(s.logitRows, int32(len(s.tokens)-1-before))
 		}
-		if s.async {
-			s.choices.Add(r.sampler, w.Seq.Tokens[w.To-1])
+		if s.onDevice {
+			s.choices.Add(r.sampler, w.Seq.Tokens[w.To-1-w.Drafts])
+			for n := range w.Drafts {
+				s.choices.AddAfter(r.sampler, n+1)
+			}
 		}
 	}
 }
@@ -210,8 +220,11 @@ func (l *Loop) start(r *request, now time.Time) {
 func (l *Loop) execute(s *step) (err error) {
 	defer recovered(&err)
 	switch {
-	case s.async:
+	case s.onDevice:
 		s.pass, err = l.runner.Start(s.tokens, s.spans, s.logitRows, &s.choices, s.rounds()...)
+		if err == nil && !s.async {
+			s.chosen, err = l.runner.Await(s.pass)
+		}
 	case l.runner.Embeds() != nil:
 		return l.executeVectors(s)
 	case len(s.scoredRows) > 0:

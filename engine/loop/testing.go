@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"headroom/engine/batch"
 	"headroom/engine/runner"
 )
 
@@ -87,6 +88,13 @@ func (l *Loop) DraftDepth(tokens int) {
 	if tokens == 0 {
 		l.drafts.forced = nil
 	}
+}
+
+// Shortlist makes the model's block choose from the first and the last tokens of the vocabulary and
+// those of the conversation where DraftDepth or Config.Draft decides. No request may be in flight.
+// It is for tests.
+func (l *Loop) Shortlist(first, last int) {
+	l.drafts.chains.short = &batch.Shortlist{Vocab: l.runner.VocabSize(), First: first, Last: last}
 }
 
 // WatchBlocks calls f with what the model's drafter has drafted, and the tokens before it. No

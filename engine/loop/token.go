@@ -89,6 +89,9 @@ func (l *Loop) addToken(r *request, s sample.Result, position int, now time.Time
 	}
 	r.observeToken(now)
 	r.sampler.Observe(s.Token)
+	if r.list != nil {
+		r.list.Observe(s.Token)
+	}
 	if position == len(r.seq.Tokens) {
 		r.seq.Tokens = append(r.seq.Tokens, s.Token)
 	} else {

@@ -1,6 +1,8 @@
 package models_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -51,5 +53,32 @@ func TestToyArchitecture(t *testing.T) {
 	}
 	if equalBits(whole[:1], whole[1:2]) {
 		t.Error("two tokens have the same logits")
+	}
+}
+
+// TestEncodersHaveOracle: every encoder has a row of the oracle of embeddings, of which the vectors
+// in testdata are made.
+func TestEncodersHaveOracle(t *testing.T) {
+	const dir = "../testdata/vectors"
+	rows, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := map[string]bool{}
+	for _, row := range rows {
+		data, err := os.ReadFile(filepath.Join(dir, row.Name(), "config.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := checkpoint.ParseConfig(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		has[c.ModelType] = true
+	}
+	for _, name := range models.Supported() {
+		if !slices.Contains(models.Architectures(), name) && !has[name] {
+			t.Errorf("%s has no row in build/oracle/embeddings/rows.py and none in %s", name, dir)
+		}
 	}
 }

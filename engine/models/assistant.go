@@ -191,7 +191,10 @@ func (m *decoder) addAssistant(c *assistantConfig, w *checkpoint.Weights,
 		p.clusters = loadClusters(w, c)
 	}
 	m.assistant = p
-	m.spec.Drafts, m.spec.InPlace = true, true
+	m.spec.Drafts, m.spec.InPlace, m.spec.HostDrafts = true, true, c.Ordered
+	if p.clusters == nil {
+		m.spec.Shortlist = shortlist(c.VocabSize)
+	}
 	m.spec.Layers = append(m.spec.Layers,
 		cache.LayerSpec{RecentValues: c.BackboneSize, Drafts: true})
 }
@@ -245,8 +248,12 @@ func (p *assistant) draft(c *ops.Context, b *batch.Batch, embedding, hidden kern
 	return out, c.Linear(out, p.post)
 }
 
-// logits returns the logits [len(rows), V] of rows of out.
-func (p *assistant) logits(c *ops.Context, out kernels.Tensor, rows []int32) kernels.Tensor {
+// logits is Drafter.DraftLogits. With clusters, list is nil.
+func (p *assistant) logits(c *ops.Context, out kernels.Tensor, rows []int32,
+	list *batch.Shortlist) kernels.Tensor {
+	if list != nil {
+		return c.ShortLogits(out, rows, p.head, list.First, list.Last, list.Between)
+	}
 	if p.clusters != nil {
 		p.clusters.scores = c.Logits(out, rows, p.clusters.centroids)
 	}

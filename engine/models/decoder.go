@@ -295,10 +295,16 @@ func textWeights(w *checkpoint.Weights) decoderWeights {
 }
 
 // ties reports whether the embedding is the head, too. A head that differs from it is used even if
-// config.json ties both, as in transformers 5, because it was trained separately.
+// config.json ties both, as in transformers 5, because it was trained separately. One of another
+// type may still have the same values. One that is not packed and of another shape, such as that of
+// a model before it got more tokens, cannot be the head of this model.
 func (from decoderWeights) ties(c *decoderConfig) bool {
 	if !c.TieWordEmbeddings || !from.head.Has("lm_head.weight") {
 		return c.TieWordEmbeddings
+	}
+	if !from.head.Has("lm_head.scales") && from.head.IsFloat("lm_head.weight") &&
+		!slices.Equal(from.head.Shape("lm_head.weight"), []int{c.VocabSize, c.HiddenSize}) {
+		return true
 	}
 	embedding := cmp.Or(from.embedding, "embed_tokens")
 	for _, suffix := range []string{".scales", ".biases"} { // of MLX
@@ -342,6 +348,10 @@ func (from decoderWeights) load(w *checkpoint.Weights, c *decoderConfig) *decode
 }
 
 func (m *decoder) Spec() Spec { return m.spec }
+
+func (m *decoder) layerNames(w *checkpoint.Weights) layerNames {
+	return layerNames{textWeights(w).model.Path() + "layers.", len(m.layers)}
+}
 
 func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) kernels.Tensor {
 	h := m.scaledEmbed(c, b.Tokens) // the residual stream [M, hidden]
@@ -423,7 +433,11 @@ func selectRows(c *ops.Context, o *batch.Outputs, h, x, inputs kernels.Tensor) (
 }
 
 func (m *decoder) Logits(c *ops.Context, x kernels.Tensor, rows []int32) kernels.Tensor {
-	logits := c.Logits(x, rows, m.lmHead)
+	return m.capped(c, c.Logits(x, rows, m.lmHead))
+}
+
+// capped limits logits if the model does so, and returns them.
+func (m *decoder) capped(c *ops.Context, logits kernels.Tensor) kernels.Tensor {
 	if m.logitCap > 0 {
 		c.SoftCap(logits, m.logitCap)
 	}

@@ -71,6 +71,10 @@ func loadLayerNorm(s checkpoint.Scope, name string, n int, bias bool, eps float3
 
 func (m *encoder) Spec() Spec { return m.spec }
 
+func (m *encoder) layerNames(*checkpoint.Weights) layerNames {
+	return layerNames{m.layersPath, len(m.layers)}
+}
+
 func (m *encoder) width() int { return m.wordEmbeddings.K }
 
 // Forward returns the hidden states of all rows of b.

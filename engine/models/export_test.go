@@ -6,6 +6,9 @@ import (
 	"headroom/kernels"
 )
 
+// KindsOfLayers is kindsOfLayers.
+var KindsOfLayers = kindsOfLayers
+
 // Register adds an entry to the registry and returns a function that removes it.
 func Register(modelType string, load func(*checkpoint.Weights) (Model, error)) (remove func()) {
 	registry[modelType] = load
@@ -40,3 +43,6 @@ func RoundInvFreq(m Model) {
 		}
 	}
 }
+
+// ShortlistOf returns Spec.Shortlist for a vocabulary.
+var ShortlistOf = shortlist

@@ -19,15 +19,11 @@ type layerNames struct {
 	count  int // layers according to config.json
 }
 
-// layersOf returns the names of the layers of m.
-func layersOf(m Model, w *checkpoint.Weights) layerNames {
-	switch m := m.(type) {
-	case *encoder:
-		return layerNames{m.layersPath, len(m.layers)}
-	case *decoder:
-		return layerNames{textWeights(w).model.Path() + "layers.", len(m.layers)}
-	}
-	return layerNames{} // never
+// layered is a Model whose layers have names in the files: every architecture here.
+type layered interface {
+	Model
+	// layerNames returns the names of its layers in w, from which it was loaded.
+	layerNames(w *checkpoint.Weights) layerNames
 }
 
 // find returns the number of the layer that a tensor is of, and the module in it. ok is false if it

@@ -5,10 +5,12 @@ package models_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"headroom/engine/models"
 	"headroom/engine/problem"
 	"headroom/engine/safetensors"
 	"headroom/kernels"
@@ -75,6 +77,34 @@ func TestLayersAfterTheLast(t *testing.T) {
 	if err := f.open(t, kernels.NewDryRun()); err == nil || !strings.Contains(err.Error(),
 		fmt.Sprintf("but the weights have %d layers.", layers+1)) {
 		t.Errorf("a layer before a block that drafts: %v", err)
+	}
+}
+
+// TestKindsOfLayers: a module that some layers of an architecture lack is one of kindsOfLayers.
+// Otherwise the only layer that has it would be taken for a block that drafts, if it is after the
+// last.
+func TestKindsOfLayers(t *testing.T) {
+	for _, name := range tiny {
+		f := readTiny(t, name)
+		_, layers, _ := f.afterLast(t)
+		all, having := f.root(t)+"layers.", map[string]map[int]bool{}
+		for tensor := range f.tensors {
+			rest, ok := strings.CutPrefix(tensor, all)
+			parts := strings.SplitN(rest, ".", 3)
+			i, err := strconv.Atoi(parts[0])
+			if !ok || err != nil || len(parts) < 3 {
+				continue
+			}
+			if having[parts[1]] == nil {
+				having[parts[1]] = map[int]bool{}
+			}
+			having[parts[1]][i] = true
+		}
+		for module, in := range having {
+			if len(in) < layers && !slices.Contains(models.KindsOfLayers, module) {
+				t.Errorf("%s: only %d of %d layers have %s", name, len(in), layers, module)
+			}
+		}
 	}
 }
 

@@ -38,6 +38,9 @@ type Spec struct {
 	Drafts        bool     // the model is a Drafter, and the last of Layers is that of its block
 	InPlace       bool     // Drafts is set, and all drafts of a pass have the same position
 	Block         *Block   // the model is a Drafter of blocks; nil: it is not
+	HostDrafts    bool     // Drafts is set, and Drafter.FinishDraftLogits has something to do
+	// Shortlist has the tokens from which Drafts may be chosen; nil: only the whole vocabulary.
+	Shortlist *batch.Shortlist
 }
 
 // registry maps values of model_type in config.json to functions that load such a model. The
@@ -157,7 +160,9 @@ func load(w *checkpoint.Weights, drafter bool) (Model, error) {
 	m, err := build(w)
 	var own layerNames
 	if err == nil {
-		own = layersOf(m, w)
+		if l, ok := m.(layered); ok {
+			own = l.layerNames(w)
+		}
 		if d, ok := m.(*decoder); ok && drafter {
 			d.addDrafter()
 			err = w.Err()

@@ -35,9 +35,12 @@ type Drafter interface {
 	// states. If Spec().InPlace is set, the position of a span is that before its first token.
 	Draft(c *ops.Context, b *batch.Batch, hidden kernels.Tensor,
 		memory []cache.Layer) (out, next kernels.Tensor)
-	// DraftLogits returns the logits [len(rows), V] of some rows of out, which Draft has returned.
-	DraftLogits(c *ops.Context, out kernels.Tensor, rows []int32) kernels.Tensor
-	// FinishDraftLogits completes the last DraftLogits on the host, after the device has run it.
+	// DraftLogits returns the logits [len(rows), V] of some rows of out, which Draft has returned;
+	// [len(rows), list.Size()] unless list, with First and Last of Spec().Shortlist, is nil.
+	DraftLogits(c *ops.Context, out kernels.Tensor, rows []int32,
+		list *batch.Shortlist) kernels.Tensor
+	// FinishDraftLogits completes the last DraftLogits on the host, after the device has run it. It
+	// is called if Spec().HostDrafts is set.
 	FinishDraftLogits(logits kernels.Tensor)
 }
 
@@ -73,6 +76,23 @@ func (m *decoder) addDrafter() {
 	spec.Drafts, spec.HiddenValues = true, m.embedTokens.K
 	m.spec.Layers = append(m.spec.Layers, spec)
 	m.spec.Drafts = true
+	m.spec.Shortlist = shortlist(m.spec.VocabSize)
+}
+
+// The shortlist from which a block or an assistant drafts, beside tokens of the conversation. A
+// block is one layer, so most of the time of a draft is the head's (engine/DECISIONS.md). The last
+// rows of a vocabulary are tokens with a meaning of their own.
+const (
+	listedFirst, listedLast = 32768, 512
+	leastListed             = 2 * (listedFirst + listedLast) // smaller vocabularies have none
+)
+
+// shortlist returns Spec.Shortlist for a vocabulary.
+func shortlist(vocab int) *batch.Shortlist {
+	if vocab < leastListed {
+		return nil
+	}
+	return &batch.Shortlist{Vocab: vocab, First: listedFirst, Last: listedLast}
 }
 
 // append adds the block's keys and values for the rows of b, and leaves the last hidden state of
@@ -126,11 +146,15 @@ func (m *decoder) Draft(c *ops.Context, b *batch.Batch, hidden kernels.Tensor,
 }
 
 // DraftLogits implements Drafter. Only an assistant has a head of its own.
-func (m *decoder) DraftLogits(c *ops.Context, out kernels.Tensor, rows []int32) kernels.Tensor {
-	if m.assistant != nil {
-		return m.assistant.logits(c, out, rows)
+func (m *decoder) DraftLogits(c *ops.Context, out kernels.Tensor, rows []int32,
+	list *batch.Shortlist) kernels.Tensor {
+	switch {
+	case m.assistant != nil:
+		return m.assistant.logits(c, out, rows, list)
+	case list == nil:
+		return m.Logits(c, out, rows)
 	}
-	return m.Logits(c, out, rows)
+	return m.capped(c, c.ShortLogits(out, rows, m.lmHead, list.First, list.Last, list.Between))
 }
 
 // FinishDraftLogits implements Drafter.

@@ -156,6 +156,13 @@ func TestHeadBesideATiedOne(t *testing.T) {
 				t.Errorf("%s: a head with another %s does not count", name, rest)
 			}
 		}
+		if packed {
+			continue
+		}
+		other := original.copied("lm_head.weight", filled(3, 1)) // of a smaller vocabulary
+		if !equalBits(other.logits(t, d), tied) {
+			t.Errorf("%s: a head of another shape changes the logits", name)
+		}
 	}
 }
 

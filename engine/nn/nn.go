@@ -189,21 +189,14 @@ type GatedDeltaNet struct {
 }
 
 // Forward computes linear attention for x [M, hidden] and returns [M, hidden]. It updates state,
-// and copies the states that b.Rounds lists.
+// and keeps the states that b.Rounds lists.
 func (l *GatedDeltaNet) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	state cache.Layer) kernels.Tensor {
 	m := x.Rows
 	qkv, z, beta, a := c.Linear4(x, l.InProjQKV, l.InProjZ, l.InProjB, l.InProjA)
 	y := c.Temp(kernels.F32, m, l.Hv*l.Dv)
-	for i := range b.Rounds {
-		r := &b.Rounds[i]
-		c.ConvGatedDeltaTo(y, qkv, l.Conv1D, state.Conv, a, beta, l.ALog, l.DtBias, state.State,
-			r.Spans, l.DeltaShape)
-		for _, k := range r.Keeps {
-			c.CopyRow(state.Conv, k.From, k.To)
-			c.CopyRow(state.State, k.From, k.To)
-		}
-	}
+	c.ConvGatedDeltaTo(y, qkv, l.Conv1D, state.Conv, a, beta, l.ALog, l.DtBias, state.State,
+		b.Spans, b.Rounds, l.DeltaShape)
 	y = c.GatedRMSNorm(y.Reshape(m*l.Hv, l.Dv), z.Reshape(m*l.Hv, l.Dv), l.Norm, l.Eps)
 	return c.Linear(y.Reshape(m, l.Hv*l.Dv), l.OutProj)
 }
@@ -226,7 +219,7 @@ type Mamba2 struct {
 }
 
 // Forward computes the mixer for x [M, hidden] and returns [M, hidden]. It updates state, and
-// copies the states that b.Rounds lists. The gate is before the norm, which is over all heads.
+// keeps the states that b.Rounds lists. The gate is before the norm, which is over all heads.
 func (l *Mamba2) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	state cache.Layer) kernels.Tensor {
 	m, inner, channels := x.Rows, l.Heads*l.Dim, l.Conv1D.Rows
@@ -237,15 +230,8 @@ func (l *Mamba2) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	gate, in := parts.Columns(0, inner), parts.Columns(inner, inner+channels)
 	dt := parts.Columns(inner+channels, inner+channels+l.Heads)
 	y := c.Temp(kernels.F32, m, inner)
-	for i := range b.Rounds {
-		r := &b.Rounds[i]
-		c.ConvSSMTo(y, in, l.Conv1D, l.ConvBias, state.Conv, dt, l.ALog, l.DtBias, l.D,
-			state.State, r.Spans, l.SSMShape)
-		for _, k := range r.Keeps {
-			c.CopyRow(state.Conv, k.From, k.To)
-			c.CopyRow(state.State, k.From, k.To)
-		}
-	}
+	c.ConvSSMTo(y, in, l.Conv1D, l.ConvBias, state.Conv, dt, l.ALog, l.DtBias, l.D,
+		state.State, b.Spans, b.Rounds, l.SSMShape)
 	return l.OutProj.Forward(c, l.normalize(c, c.SiLUMul(gate, y)))
 }
 
@@ -272,20 +258,14 @@ type ShortConv struct {
 }
 
 // Forward computes the convolution for x [M, hidden] and returns [M, hidden]. It updates state, and
-// copies the states that b.Rounds lists.
+// keeps the states that b.Rounds lists.
 func (l *ShortConv) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	state cache.Layer) kernels.Tensor {
 	m, n := x.Rows, l.Conv.Rows
 	parts := l.InProj.Forward(c, x)
 	in, y := c.Temp(kernels.F32, m, n), c.Temp(kernels.F32, m, n)
 	c.MulTo(in, parts.Columns(0, n), parts.Columns(2*n, 3*n))
-	for i := range b.Rounds {
-		r := &b.Rounds[i]
-		c.ConvTo(y, in, l.Conv, state.Conv, r.Spans)
-		for _, k := range r.Keeps {
-			c.CopyRow(state.Conv, k.From, k.To)
-		}
-	}
+	c.ConvTo(y, in, l.Conv, state.Conv, b.Spans, b.Rounds)
 	c.AddBias(y, l.ConvBias)
 	c.MulTo(y, y, parts.Columns(n, 2*n))
 	return l.OutProj.Forward(c, y)

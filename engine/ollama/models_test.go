@@ -23,6 +23,7 @@ func (l listed) Acquire(string) (server.Model, error) {
 }
 func (l listed) Wake(context.Context, string) (server.Model, error) { return l.Acquire("") }
 func (l listed) List() []server.ModelInfo                           { return l }
+func (l listed) Listed() bool                                       { return true }
 
 // Texts has a model with each template, and one without.
 func (l listed) Texts(name string) (string, generate.Model, error) {

@@ -94,7 +94,7 @@ func newUsage(u generate.Usage, predicted bool) *Usage {
 	usage.Timings = &Timings{FirstTokenSeconds: u.FirstToken.Seconds(),
 		DecodeTokensPerSecond: u.DecodeTokensPerSecond}
 	if u.DraftTokens > 0 {
-		usage.Timings.Gained, usage.Timings.Drafts = u.Gained, u.Drafts
+		usage.Timings.Speedup, usage.Timings.Drafts = u.Speedup, u.Drafts
 	}
 	return usage
 }

@@ -35,9 +35,9 @@ type Timings struct {
 	FirstTokenSeconds float64 `json:"first_token_seconds"`
 	// DecodeTokensPerSecond is 0 if there was only one token.
 	DecodeTokensPerSecond float64 `json:"decode_tokens_per_second"`
-	// Gained is how many times as fast as without drafts the answer was decoded, by estimate. It is
-	// left out if there were no drafts.
-	Gained float64 `json:"gained,omitzero"`
+	// Speedup is how many times as fast as without drafts the answer was decoded, by estimate. It
+	// is left out if there were no drafts.
+	Speedup float64 `json:"gained,omitzero"`
 	// Drafts are the tokens that were proposed, by the way in which they were drafted; without
 	// ways that proposed none.
 	Drafts draft.Ways `json:"drafts,omitzero"`

@@ -146,7 +146,9 @@ type operators struct {
 	feed       sampling.Feed
 	adjust     sampling.Adjust
 	choose     sampling.Choose
+	likeliest  sampling.Likeliest
 	linear     linear
+	shortlist  shortlist
 	experts    experts
 	gateUp     matmul.GateUp
 }
@@ -199,6 +201,18 @@ func (c *Context) Choose(out, logits kernels.Tensor, rows []sampling.Settings,
 		run(c, &c.ops.adjust, sampling.Adjust{Logits: logits, Rows: adjustments, Chosen: chosen})
 	}
 	run(c, &c.ops.choose, sampling.Choose{Logits: logits, Rows: rows, Out: out})
+}
+
+// LikeliestCols is the number of columns of the result of Likeliest.
+const LikeliestCols = sampling.LikeliestCols
+
+// MostLikely returns the token of a row of the result of Likeliest and its probability.
+func MostLikely(row []int32) (token int32, probability float64) { return sampling.MostLikely(row) }
+
+// Likeliest writes the most likely token of each row of logits [M, V] and its probability to out
+// (I32 [M, LikeliestCols]). The host reads them by MostLikely.
+func (c *Context) Likeliest(out, logits kernels.Tensor) {
+	run(c, &c.ops.likeliest, sampling.Likeliest{Logits: logits, Out: out})
 }
 
 // Rows returns a copy of the rows of x at indices.
@@ -508,21 +522,16 @@ func (c *Context) Copy(b *kernels.Buffer, from, to, bytes int) {
 	run(c, &c.ops.copy, transfer.Copy{Buffer: b, From: from, To: to, Bytes: bytes})
 }
 
-// CopyRow copies one row of t, t[from], to t[to].
-func (c *Context) CopyRow(t kernels.Tensor, from, to int32) {
-	size := t.DType.Size()
-	c.Copy(t.Buffer, t.Offset+int(from)*t.Stride*size, t.Offset+int(to)*t.Stride*size, t.Cols*size)
-}
-
 // MaxTaps is the largest number of taps of a convolution. The smallest is 2.
 const MaxTaps = recurrent.MaxTaps
 
 // ConvTo writes the causal depthwise convolution of x [M, C] along each span to out [M, C], without
-// an activation. It updates state, the last rows of x. Rows of out that belong to no span are not
-// written.
-func (c *Context) ConvTo(out, x, weight, state kernels.Tensor, spans []kernels.Span) {
-	run(c, &c.ops.conv, recurrent.Conv{X: x, Weight: weight, State: state, Spans: spans, Out: out,
-		Linear: true})
+// an activation. It updates state, the last rows of x, and keeps the states that rounds list, which
+// split spans or are nil. Rows of out that belong to no span are not written.
+func (c *Context) ConvTo(out, x, weight, state kernels.Tensor, spans []kernels.Span,
+	rounds []kernels.Round) {
+	run(c, &c.ops.conv, recurrent.Conv{X: x, Weight: weight, State: state, Spans: spans,
+		Rounds: rounds, Out: out, Linear: true})
 }
 
 // DeltaShape has the numbers of key and value heads (Hk, Hv) of a GatedDeltaNet layer, and the
@@ -532,14 +541,14 @@ type DeltaShape struct{ Hk, Hv, Dk, Dv int }
 // ConvGatedDeltaTo computes the causal depthwise convolution of qkv [M, 2*Hk*Dk+Hv*Dv] along each
 // span, then SiLU, then the gated delta rule. It writes the result to out [M, Hv*Dv]. a and b are
 // [M, Hv]. It updates convState, the last input rows of the convolution, and state, the matrices of
-// the delta rule. Rows of out that belong to no span are not written.
+// the delta rule. Spans, rounds and rows of out are as in ConvTo.
 func (c *Context) ConvGatedDeltaTo(out, qkv, weight, convState, a, b, aLog, dtBias,
-	state kernels.Tensor, spans []kernels.Span, s DeltaShape) {
+	state kernels.Tensor, spans []kernels.Span, rounds []kernels.Round, s DeltaShape) {
 	mark := c.Mark()
 	run(c, &c.ops.delta, recurrent.ConvGatedDelta{X: qkv, Weight: weight, ConvState: convState,
 		A: a, B: b, ALog: aLog, DtBias: dtBias, State: state,
-		Spans: spans, ConvOut: c.f32(qkv.Rows, qkv.Cols), Out: out, Hk: s.Hk, Hv: s.Hv, Dk: s.Dk,
-		Dv: s.Dv})
+		Spans: spans, Rounds: rounds, ConvOut: c.f32(qkv.Rows, qkv.Cols), Out: out, Hk: s.Hk,
+		Hv: s.Hv, Dk: s.Dk, Dv: s.Dv})
 	c.Release(mark)
 }
 
@@ -556,16 +565,17 @@ type SSMShape struct {
 // ConvSSMTo computes the causal depthwise convolution of x [M, Heads*Dim + 2*Groups*N] along each
 // span, then SiLU, then the recurrence of Mamba-2. It writes the result to out [M, Heads*Dim]. bias
 // may be the zero tensor. dt is [M, Heads]. It updates convState, the last input rows of the
-// convolution, and state, the matrices of the recurrence. Rows of out that belong to no span are
-// not written.
+// convolution, and state, the matrices of the recurrence. Spans, rounds and rows of out are as in
+// ConvTo.
 func (c *Context) ConvSSMTo(out, x, weight, bias, convState, dt, aLog, dtBias, d,
-	state kernels.Tensor, spans []kernels.Span, s SSMShape) {
+	state kernels.Tensor, spans []kernels.Span, rounds []kernels.Round, s SSMShape) {
 	mark := c.Mark()
 	in := c.f32(x.Rows, x.Cols)
 	run(c, &c.ops.conv, recurrent.Conv{X: x, Weight: weight, Bias: bias, State: convState,
-		Spans: spans, Out: in})
+		Spans: spans, Rounds: rounds, Out: in})
 	run(c, &c.ops.ssm, recurrent.SSM{X: in, Dt: dt, ALog: aLog, DtBias: dtBias, D: d, State: state,
-		Spans: spans, Out: out, Heads: s.Heads, Groups: s.Groups, Dim: s.Dim, N: s.N,
+		Spans: spans, Rounds: rounds, Out: out, Heads: s.Heads, Groups: s.Groups, Dim: s.Dim,
+		N:     s.N,
 		DtMin: s.DtMin, DtMax: s.DtMax})
 	c.Release(mark)
 }

@@ -3,6 +3,7 @@ package runner
 // Free pages and slots that were written can be returned to the system.
 
 import (
+	"cmp"
 	"slices"
 
 	"headroom/engine/cache"
@@ -16,22 +17,21 @@ func (r *Runner) Discards() bool {
 }
 
 // DiscardPages returns the memory of free pages to the system. What they had is lost.
-func (r *Runner) DiscardPages(pages []int32) {
+func (r *Runner) DiscardPages(pages []int32) error {
 	slices.Sort(pages)
 	first, _ := slices.BinarySearch(pages, r.startPages)
-	r.discard(r.startRegions, pages[:first])
-	r.discard(r.pageRegions, pages[first:])
+	return cmp.Or(r.discard(r.startRegions, pages[:first]), r.discard(r.pageRegions, pages[first:]))
 }
 
 // DiscardSlots does the same for slots of states.
-func (r *Runner) DiscardSlots(slots []int32) {
+func (r *Runner) DiscardSlots(slots []int32) error {
 	slices.Sort(slots)
-	r.discard(r.slotRegions, slots)
+	return r.discard(r.slotRegions, slots)
 }
 
 // discard returns the memory of pieces, in ascending order. Neighbours are returned together, since
-// a piece may be smaller than a page of the system.
-func (r *Runner) discard(regions []cache.Region, pieces []int32) {
+// a piece may be smaller than a page of the system. It returns the first error, after all of them.
+func (r *Runner) discard(regions []cache.Region, pieces []int32) (err error) {
 	device := r.device.(kernels.Discarder)
 	for len(pieces) > 0 {
 		n := 1
@@ -41,8 +41,9 @@ func (r *Runner) discard(regions []cache.Region, pieces []int32) {
 		for i := range regions {
 			g := &regions[i]
 			from := g.Offset + int(pieces[0])*g.PieceBytes
-			device.Discard(g.Buffer, from, from+n*g.PieceBytes)
+			err = cmp.Or(err, device.Discard(g.Buffer, from, from+n*g.PieceBytes))
 		}
 		pieces = pieces[n:]
 	}
+	return err
 }

@@ -66,6 +66,8 @@ type Runner struct {
 	async  kernels.AsyncDevice // equal to device; nil: device is synchronous
 	chosen [2]kernels.Tensor   // I32 [LogitsRows, 1]; passes alternate between the two
 	last   int                 // index in chosen that the last Start used
+
+	drafted kernels.Tensor // I32 [LogitsRows, ops.LikeliestCols]; see Drafted
 }
 
 // New allocates the memory that the model needs to run on d.
@@ -85,6 +87,7 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 		ops:        ops.NewContext(d, scratch, o.LongestBuffer),
 		tokens:     kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
 		rows:       firstRows(o.BatchRows),
+		drafted:    kernels.NewTensor(d, kernels.I32, o.LogitsRows, ops.LikeliestCols),
 	}
 	// Vectors come from prompts alone. Their products need no kernel that is fast for one row.
 	r.ops.Split = spec.Vectors != nil
@@ -137,7 +140,7 @@ func ScratchBytes(m models.Model, o Options) (total, largest int) {
 		n := min(o.LogitsRows, o.BatchRows)
 		r.hidden = kernels.NewTensor(d, kernels.F32, n, r.beforeDrafts().Cols)
 		r.tokens, r.rows = r.batch.Tokens, firstRows(n)
-		r.draft(make([]int32, n), []kernels.Span{{Rows: n, Pages: table}}, nil)
+		r.draft(make([]int32, n), []kernels.Span{{Rows: n, Pages: table}}, nil, nil)
 	}
 	if r.spec.Block != nil {
 		n := min(o.LogitsRows, o.BatchRows)
@@ -185,26 +188,70 @@ func (r *Runner) logits(x kernels.Tensor, rows []int32) ([]float32, error) {
 	return out.Float32s(), nil
 }
 
-// Draft runs the model's drafter over tokens, one for each span, and returns the logits
-// [len(tokens), VocabSize] of the tokens after them. They are valid until the next pass. from is
-// nil if the model has computed the tokens before these. Otherwise these are drafts, and from has
-// for each of them the row of the last Draft that drafted it. A span has the position of its token,
-// or, if InPlace is true, that of the last token that the model has computed.
+// Draft runs the model's drafter over tokens, one for each span, and drafts the tokens after them
+// (Drafted). It returns their logits [len(tokens), VocabSize], which are in device memory and valid
+// until the next pass. from is nil if the model has computed the tokens before these. Otherwise
+// these are drafts, and from has for each of them the row of the last Draft that drafted it. A span
+// has the position of its token, or, if InPlace is true, that of the last token that the model has
+// computed.
 func (r *Runner) Draft(tokens []int32, spans []kernels.Span, from []int32) ([]float32, error) {
+	return r.DraftListed(tokens, spans, from, nil)
+}
+
+// DraftListed is Draft for the tokens of a shortlist alone: of Shortlist, with any tokens Between.
+// Drafted and the logits [len(tokens), list.Size()] have their indices in it. nil: all tokens.
+func (r *Runner) DraftListed(tokens []int32, spans []kernels.Span, from []int32,
+	list *batch.Shortlist) ([]float32, error) {
 	if n := min(r.hidden.Rows, r.tokens.Rows); len(tokens) > n {
 		return nil, fmt.Errorf("runner: got %d tokens to draft after, the limit is %d", len(tokens),
 			n)
 	}
 	defer r.ops.Release(r.ops.Mark())
-	out := r.draft(tokens, spans, from)
+	out := r.draft(tokens, spans, from, list)
+	if r.spec.HostDrafts {
+		if err := r.Sync(); err != nil {
+			return nil, err
+		}
+		r.model.(models.Drafter).FinishDraftLogits(out)
+	}
+	return r.findDrafts(out)
+}
+
+// findDrafts finds the most likely token of each row of logits, for Drafted. It waits for them, and
+// returns the logits.
+func (r *Runner) findDrafts(logits kernels.Tensor) ([]float32, error) {
+	r.ops.Likeliest(r.drafted.RowRange(0, logits.Rows), logits)
 	if err := r.Sync(); err != nil {
 		return nil, err
 	}
-	r.model.(models.Drafter).FinishDraftLogits(out)
-	return out.Float32s(), nil
+	return logits.Float32s(), nil
 }
 
-func (r *Runner) draft(tokens []int32, spans []kernels.Span, from []int32) kernels.Tensor {
+// Drafted returns the most likely token of a row of the logits that the last Draft, DraftBlocks or
+// StepDrafts has computed, and its probability. A row that has no valid logits has token 0 with
+// probability 0.
+func (r *Runner) Drafted(row int) (token int32, probability float64) {
+	return ops.MostLikely(r.drafted.RowRange(row, row+1).Int32s())
+}
+
+// StepDrafts is Step for a model that drafts for a larger one, whose tokens after the given rows
+// Drafted then has. They are among the first vocab ones.
+func (r *Runner) StepDrafts(tokens []int32, spans []kernels.Span, rows []int32, vocab int) error {
+	if err := r.fits(tokens); err != nil {
+		return err
+	}
+	defer r.ops.Release(r.ops.Mark())
+	x := r.forward(tokens, spans, nil, rows)
+	if len(rows) == 0 {
+		return r.Sync()
+	}
+	out := r.model.Logits(r.ops, x, r.rowsIn(x, rows))
+	_, err := r.findDrafts(out.Columns(0, vocab))
+	return err
+}
+
+func (r *Runner) draft(tokens []int32, spans []kernels.Span, from []int32,
+	list *batch.Shortlist) kernels.Tensor {
 	n := len(tokens)
 	in := r.tokens.RowRange(0, n)
 	r.ops.Feed(in, tokens, kernels.Tensor{})
@@ -224,22 +271,19 @@ func (r *Runner) draft(tokens []int32, spans []kernels.Span, from []int32) kerne
 	drafter := r.model.(models.Drafter)
 	x, next := drafter.Draft(r.ops, &r.batch, before, r.layers)
 	r.ops.MoveRows(r.hidden, next, r.rows[:n], r.rows[:n])
-	return drafter.DraftLogits(r.ops, x, r.rows[:n])
+	return drafter.DraftLogits(r.ops, x, r.rows[:n], list)
 }
 
-// DraftBlocks runs the drafter over blocks, one for each span: a token and then masks. It returns
-// the logits [len(rows), VocabSize] of the given rows. They are valid until the next pass.
+// DraftBlocks runs the drafter over blocks, one for each span: a token and then masks. It drafts
+// tokens at the given rows (Drafted) and returns their logits [len(rows), VocabSize], which are in
+// device memory and valid until the next pass.
 func (r *Runner) DraftBlocks(tokens []int32, spans []kernels.Span, rows []int32) ([]float32,
 	error) {
 	if n := min(r.logitsRows, r.tokens.Rows); len(tokens) > n {
 		return nil, fmt.Errorf("runner: got blocks of %d tokens, the limit is %d", len(tokens), n)
 	}
 	defer r.ops.Release(r.ops.Mark())
-	out := r.draftBlocks(tokens, spans, rows)
-	if err := r.Sync(); err != nil {
-		return nil, err
-	}
-	return out.Float32s(), nil
+	return r.findDrafts(r.draftBlocks(tokens, spans, rows))
 }
 
 func (r *Runner) draftBlocks(tokens []int32, spans []kernels.Span,
@@ -276,6 +320,15 @@ func (r *Runner) beforeDrafts() kernels.Tensor {
 
 // Drafts reports whether the model has a drafter that drafts one token at a time.
 func (r *Runner) Drafts() bool { return r.spec.Drafts }
+
+// Shortlist returns the tokens from which drafts may be chosen; nil: only the whole vocabulary. It
+// is nil on an asynchronous device, whose operators have few parts.
+func (r *Runner) Shortlist() *batch.Shortlist {
+	if r.Async() {
+		return nil
+	}
+	return r.spec.Shortlist
+}
 
 // InPlace reports whether all drafts of a pass have the same position: that before their first
 // token.

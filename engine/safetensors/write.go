@@ -23,14 +23,13 @@ import (
 // 8 bytes, so every tensor is aligned to its type.
 func Write(w io.Writer, tensors []Tensor, metadata map[string]string) error {
 	sorted := slices.Clone(tensors)
-	slices.SortFunc(sorted, func(a, b Tensor) int {
-		return cmp.Or(cmp.Compare(b.DType.Bytes(), a.DType.Bytes()), cmp.Compare(a.Name, b.Name))
-	})
-	header, err := appendHeader(make([]byte, lengthBytes), sorted, metadata)
+	header, err := Header(sorted, metadata)
+	for i := 0; i < len(sorted) && err == nil; i++ {
+		err = sorted[i].checkData()
+	}
 	if err != nil {
 		return fmt.Errorf("safetensors: write: %w", err)
 	}
-	binary.LittleEndian.PutUint64(header, uint64(len(header)-lengthBytes))
 	if _, err := w.Write(header); err != nil {
 		return fmt.Errorf("safetensors: write header: %w", err)
 	}
@@ -42,7 +41,27 @@ func Write(w io.Writer, tensors []Tensor, metadata map[string]string) error {
 	return nil
 }
 
-// appendHeader appends the padded JSON header. The tensors must be in the order of their data.
+// Header returns the bytes of a file before its data. It sorts tensors as Write does, and sets From
+// and To, which are then their ranges in the file. Their Data is not used, so that a file can be
+// written in parts.
+func Header(tensors []Tensor, metadata map[string]string) ([]byte, error) {
+	slices.SortFunc(tensors, func(a, b Tensor) int {
+		return cmp.Or(cmp.Compare(b.DType.Bytes(), a.DType.Bytes()), cmp.Compare(a.Name, b.Name))
+	})
+	header, err := appendHeader(make([]byte, lengthBytes), tensors, metadata)
+	if err != nil {
+		return nil, err
+	}
+	binary.LittleEndian.PutUint64(header, uint64(len(header)-lengthBytes))
+	for i := range tensors {
+		tensors[i].From += len(header)
+		tensors[i].To += len(header)
+	}
+	return header, nil
+}
+
+// appendHeader sets From and To, relative to the data section, and appends the padded JSON header.
+// The tensors must be in the order of their data.
 func appendHeader(b []byte, tensors []Tensor, metadata map[string]string) ([]byte, error) {
 	b = append(b, '{')
 	var err error
@@ -65,9 +84,11 @@ func appendHeader(b []byte, tensors []Tensor, metadata map[string]string) ([]byt
 			return nil, fmt.Errorf("tensor %q appears twice", t.Name)
 		}
 		names[t.Name] = true
-		if err := checkWritable(t); err != nil {
+		size, err := checkWritable(t)
+		if err != nil {
 			return nil, fmt.Errorf("tensor %q: %w", t.Name, err)
 		}
+		t.From, t.To = offset, offset+size
 		if len(b) > lengthBytes+1 {
 			b = append(b, ',')
 		}
@@ -83,11 +104,11 @@ func appendHeader(b []byte, tensors []Tensor, metadata map[string]string) ([]byt
 			DType   DType  `json:"dtype"`
 			Shape   []int  `json:"shape"`
 			Offsets [2]int `json:"data_offsets"`
-		}{t.DType, shape, [2]int{offset, offset + len(t.Data)}})
+		}{t.DType, shape, [2]int{t.From, t.To}})
 		if err != nil {
 			return nil, err
 		}
-		offset += len(t.Data)
+		offset += size
 	}
 	b = append(b, '}')
 	for len(b)%8 != 0 {
@@ -100,17 +121,18 @@ func appendHeader(b []byte, tensors []Tensor, metadata map[string]string) ([]byt
 	return b, nil
 }
 
-func checkWritable(t *Tensor) error {
+// checkWritable returns the size of the data of a tensor.
+func checkWritable(t *Tensor) (int, error) {
 	if t.Name == metadataKey || !utf8.ValidString(t.Name) {
-		return errors.New("name is reserved or not valid UTF-8")
+		return 0, errors.New("name is reserved or not valid UTF-8")
 	}
-	size, err := sizeBytes(t.DType, t.Shape)
-	if err != nil {
-		return err
-	}
-	if len(t.Data) != size {
-		return fmt.Errorf("has %d bytes of data, but %s of shape %s needs %d", len(t.Data),
-			t.DType, ShapeText(t.Shape...), size)
+	return sizeBytes(t.DType, t.Shape)
+}
+
+func (t *Tensor) checkData() error {
+	if len(t.Data) != t.To-t.From {
+		return fmt.Errorf("tensor %q: has %d bytes of data, but %s of shape %s needs %d", t.Name,
+			len(t.Data), t.DType, ShapeText(t.Shape...), t.To-t.From)
 	}
 	return nil
 }

@@ -32,6 +32,10 @@ func (s *Sampler) OnDevice() bool {
 		len(s.recent) == 1 && len(s.recent[0].ring) <= maxDeviceWindow)
 }
 
+// Remembers reports whether the next token depends on which tokens came before, and not only on
+// their number and the logits.
+func (s *Sampler) Remembers() bool { return len(s.recent) > 0 || s.repeats != nil }
+
 // Rows holds the data with which a device chooses the next tokens of several sequences, one row for
 // each.
 type Rows struct {
@@ -60,12 +64,7 @@ func (r *Rows) Add(s *Sampler, last int32) {
 	if last < 0 {
 		position++
 	}
-	r.Settings = append(r.Settings, s.settings(position))
-	// This reuses the memory of an earlier row.
-	r.Adjustments = slices.Grow(r.Adjustments, 1)[:len(r.Adjustments)+1]
-	h := &r.Adjustments[len(r.Adjustments)-1]
-	h.Biases, h.Penalties, h.Recent, h.Chosen = s.biases, sampling.Penalties{}, h.Recent[:0], -1
-	r.adjusts = r.adjusts || len(s.biases) > 0
+	h := r.add(s, position)
 	if len(s.recent) == 0 {
 		return
 	}
@@ -85,4 +84,25 @@ func (r *Rows) Add(s *Sampler, last int32) {
 			h.Recent = append(h.Recent, sampling.TokenCount{Token: id, Count: count})
 		}
 	}
+}
+
+// AddAfter appends a row for the token that s.Sample would choose after so many more tokens. s must
+// not remember tokens.
+func (r *Rows) AddAfter(s *Sampler, tokens int) {
+	if s.Remembers() {
+		panic("sample.Rows.AddAfter: the sampler needs the tokens: sample on the host")
+	}
+	r.add(s, s.observed+uint64(tokens))
+}
+
+// add appends a row for the token at a position of the sequence, and returns its adjustment without
+// recent tokens.
+func (r *Rows) add(s *Sampler, position uint64) *sampling.Adjustment {
+	r.Settings = append(r.Settings, s.settings(position))
+	// This reuses the memory of an earlier row.
+	r.Adjustments = slices.Grow(r.Adjustments, 1)[:len(r.Adjustments)+1]
+	h := &r.Adjustments[len(r.Adjustments)-1]
+	h.Biases, h.Penalties, h.Recent, h.Chosen = s.biases, sampling.Penalties{}, h.Recent[:0], -1
+	r.adjusts = r.adjusts || len(s.biases) > 0
+	return h
 }

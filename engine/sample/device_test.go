@@ -63,6 +63,32 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// TestRowsAfter compares the rows after tokens that s has not observed with those after they are.
+func TestRowsAfter(t *testing.T) {
+	s := New(Params{Temperature: 0.7, TopK: 3, Seed: seed(5), LogitBias: map[int32]float32{2: 1},
+		Logprobs: -1}, 10, nil)
+	s.Observe(4)
+	var ahead, after Rows
+	for tokens := range 3 {
+		ahead.AddAfter(s, tokens)
+	}
+	for token := range int32(3) {
+		after.Add(s, 4)
+		s.Observe(token)
+	}
+	if !slices.Equal(ahead.Settings, after.Settings) || ahead.Settings[0] == ahead.Settings[1] {
+		t.Errorf("settings ahead %+v, expected %+v", ahead.Settings, after.Settings)
+	}
+	for i, h := range ahead.Adjusted() {
+		if len(h.Biases) != 1 || h.Biases[0].Token != 2 || h.Chosen != -1 {
+			t.Errorf("row %d: adjustment %+v, expected a bias of token 2", i, h)
+		}
+	}
+	if s.Remembers() || !New(Params{RepetitionPenalty: 1.1}, 10, nil).Remembers() {
+		t.Error("only penalties depend on earlier tokens")
+	}
+}
+
 // TestRowsOfBiases checks that every row has the biases, sorted by token, whether or not the last
 // token is known.
 func TestRowsOfBiases(t *testing.T) {

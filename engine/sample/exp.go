@@ -28,16 +28,6 @@ func exp(x float64) float64 {
 	return math.Float64frombits(math.Float64bits(y) + n>>6<<52)
 }
 
-// Likeliest returns the token with the highest logit, the first of equal ones, and its probability.
-func Likeliest(logits []float32) (token int32, probability float64) {
-	for i, l := range logits {
-		if l > logits[token] {
-			token = int32(i)
-		}
-	}
-	return token, 1 / expSum(logits, logits[token], 1)
-}
-
 // blockTokens is the number of tokens in a partial sum of expSum.
 const blockTokens = 1024
 

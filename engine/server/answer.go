@@ -308,7 +308,7 @@ func (a *answer) totals() generate.Usage {
 		DraftTokens: a.usage.DraftTokens, AcceptedTokens: a.usage.AcceptedTokens,
 		Drafts:                a.usage.Drafts(),
 		FirstToken:            timing.FirstToken,
-		DecodeTokensPerSecond: timing.DecodeTokensPerSecond(), Gained: timing.Gained()}
+		DecodeTokensPerSecond: timing.DecodeTokensPerSecond(), Speedup: timing.Speedup()}
 }
 
 func (a *answer) fail(err error) {

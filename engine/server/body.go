@@ -73,7 +73,7 @@ func takeBuild(ctx context.Context, body []byte) (done func(), err error) {
 // bodyLimit returns how long the body of a request may be, and the error of a longer one. It goes
 // by the model with the longest context, because the body names the model.
 func (s *Server) bodyLimit() (limit int64, tooLong error) {
-	if m, ok := s.models.(interface{ Listed() bool }); ok && !m.Listed() {
+	if !s.models.Listed() {
 		return s.limitFor(0) // the request waits for the list later, and only for a time
 	}
 	longest := 0

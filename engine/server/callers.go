@@ -152,6 +152,9 @@ func (m someModels) List() []ModelInfo {
 		func(one ModelInfo) bool { return !m.caller.Allows(one.ID) })
 }
 
+// Listed implements Models.
+func (m someModels) Listed() bool { return m.all.Listed() }
+
 // Acquire implements Models.
 func (m someModels) Acquire(name string) (Model, error) {
 	if err := m.check(name); err != nil {

@@ -61,6 +61,8 @@ func (m *twoModels) Wake(_ context.Context, name string) (server.Model, error) {
 	return m.Acquire(name)
 }
 
+func (m *twoModels) Listed() bool { return true }
+
 func (m *twoModels) List() []server.ModelInfo {
 	return []server.ModelInfo{{ID: "demo", State: server.Loaded, Engine: m.engine},
 		{ID: "other", State: server.Unloaded}}

@@ -260,7 +260,7 @@ func (c *choices) finish(reason generate.FinishReason, stop string, usage genera
 	c.usage.AcceptedTokens += usage.AcceptedTokens
 	c.usage.Drafts.Add(usage.Drafts)
 	c.usage.DecodeTokensPerSecond = c.decode.DecodeTokensPerSecond()
-	c.usage.Gained = c.decode.Gained()
+	c.usage.Speedup = c.decode.Speedup()
 	c.done++
 	if c.done < len(c.list) {
 		return c.out.next(reason, stop)

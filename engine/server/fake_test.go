@@ -128,9 +128,12 @@ func (s *fakeStream) done(finish engine.FinishReason, err error) {
 
 // fakeModels has one model, "demo".
 type fakeModels struct {
-	engine server.Engine
-	err    error // the error of every Acquire
+	engine   server.Engine
+	err      error // the error of every Acquire
+	unlisted bool
 }
+
+func (m *fakeModels) Listed() bool { return !m.unlisted }
 
 func (m *fakeModels) Acquire(id string) (server.Model, error) {
 	switch {

@@ -67,8 +67,11 @@ type Models interface {
 	// Wake returns the same as Acquire, for a generation. It may first load the model. It stops
 	// waiting when ctx ends. The caller must release the model.
 	Wake(ctx context.Context, id string) (Model, error)
-	// List returns the models that a request may name, the loaded ones first.
+	// List returns the models that a request may name, the loaded ones first. It may wait until
+	// Listed.
 	List() []ModelInfo
+	// Listed reports whether List returns at once, because all folders of models were searched.
+	Listed() bool
 }
 
 // TextModels is implemented by Models that know the tokenizer and the chat template of models that

@@ -144,8 +144,8 @@ func TestDraftsOfAStream(t *testing.T) {
 	}
 }
 
-// TestAcceptedPrediction: the usage of a chat with a prediction has the tokens that come from it, and
-// that of another one all drafts.
+// TestAcceptedPrediction: the usage of a chat with a prediction has the tokens that come from it,
+// and that of another one all drafts.
 func TestAcceptedPrediction(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) {
 		s.put(engine.Event{Type: engine.Done, Finish: engine.FinishStop, Usage: engine.Usage{

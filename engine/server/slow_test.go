@@ -426,6 +426,32 @@ func TestIdleConnection(t *testing.T) {
 	}
 }
 
+// TestBodyBeforeTheList: while the folders of models are searched, nobody waits for the list to
+// bound a body.
+func TestBodyBeforeTheList(t *testing.T) {
+	for _, unlisted := range []bool{true, false} {
+		e := newFakeEngine(func(s *fakeStream) { s.done(engine.FinishStop, nil) })
+		models := &countedLists{fakeModels: fakeModels{engine: e, unlisted: unlisted}}
+		s := start(t, e, server.Options{Models: models})
+		status, _, text := post(t, s.URL+"/v1/completions",
+			`{"prompt":"U"}`)
+		if status != 200 || unlisted != (models.lists == 0) {
+			t.Errorf("unlisted: %t: %d %.200s, %d lists", unlisted, status, text, models.lists)
+		}
+	}
+}
+
+// countedLists counts how often the models are listed.
+type countedLists struct {
+	fakeModels
+	lists int
+}
+
+func (m *countedLists) List() []server.ModelInfo {
+	m.lists++
+	return m.fakeModels.List()
+}
+
 // TestBodyLongerThanTheContext: a body that no context of the model could hold is refused unread.
 func TestBodyLongerThanTheContext(t *testing.T) {
 	e := newFakeEngine(nil)

@@ -1,6 +1,7 @@
 // The end-to-end steps of the Models page.
 import assert from 'node:assert/strict';
 import { accessibilityFaults } from './axe.mjs';
+import { lookEverywhere, sizes } from './looks.mjs';
 import { text, until, goTo, ready, demoName } from './helpers.mjs';
 
 export const modelsSteps = [
@@ -33,18 +34,53 @@ export const modelsSteps = [
 
   [
     'a setting of a model is saved and undone',
-    async ({ page }) => {
+    async ({ page, shot }) => {
       const details = page.getByTestId('model-details');
       await details.getByText('How it is loaded').click();
       await details.getByLabel(/^Longest context/).fill('4096');
       await details.getByLabel(/^Longest context/).press('Tab');
       await details.getByText(/^Saved/).waitFor();
-      await details.getByRole('button', { name: 'Undo' }).click();
+      const undo = details.getByRole('button', { name: 'Undo' });
+      const unseen = [];
+      for (const [name, size] of Object.entries(sizes)) {
+        await page.setViewportSize(size);
+        await details.getByLabel(/^Longest context/).scrollIntoViewIfNeeded();
+        const panel = await details.boundingBox();
+        const { y, height } = await undo.boundingBox();
+        if (y < panel.y || y + height > Math.min(panel.y + panel.height, size.height))
+          unseen.push(name);
+      }
+      assert.deepEqual(unseen, [], 'Undo is in sight beside the changed field');
+      await lookEverywhere(page, shot, 'model-saved');
+      await undo.click();
       await until(
         'the field is empty again',
         async () => (await details.getByLabel(/^Longest context/).inputValue()) === '',
       );
       await page.getByLabel('Memory at').selectOption({ index: 0 });
+    },
+  ],
+
+  [
+    'in the tools above the list, no button is alone on a row',
+    async ({ page }) => {
+      const alone = [];
+      for (const width of [390, 550, 700, 760, 800, 850, 1100, 1600]) {
+        await page.setViewportSize({ width, height: 600 });
+        const rows = await page.evaluate(() => {
+          const list = new Map();
+          for (const one of document.querySelectorAll('main header .tools > *')) {
+            const { top, height } = one.getBoundingClientRect();
+            const middle = Math.round((top + height / 2) / 8);
+            list.set(middle, [...(list.get(middle) ?? []), one.localName]);
+          }
+          return [...list.values()];
+        });
+        if (rows.some((row) => row.length === 1 && row[0] === 'button')) alone.push(width);
+        if (width >= 760 && width !== 850 && rows.length > 1) alone.push(`${width}: two rows`);
+      }
+      await page.setViewportSize(sizes['']);
+      assert.deepEqual(alone, []);
     },
   ],
 

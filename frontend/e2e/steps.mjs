@@ -7,6 +7,7 @@ import { answerSteps } from './answer-steps.mjs';
 import { cacheSteps } from './cache-steps.mjs';
 import { chatSteps } from './chat-steps.mjs';
 import { frameSteps } from './frame-steps.mjs';
+import { largeSteps } from './large-steps.mjs';
 import { memorySteps } from './memory-steps.mjs';
 import { modelsSteps } from './models-steps.mjs';
 import { engineSteps, openingSteps, overviewSteps } from './overview-steps.mjs';
@@ -40,6 +41,7 @@ const all = [
   ...sheetSteps,
   ...storedSteps,
   ...similaritySteps,
+  ...largeSteps,
   ...frameSteps,
   ...windowSteps,
 ];

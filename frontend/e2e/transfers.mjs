@@ -1,13 +1,13 @@
 // The end-to-end steps about imports and downloads. They start on any page and need a real server,
 // because the fake one moves no files.
 import assert from 'node:assert/strict';
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { appendFile, cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { goTo, until } from './helpers.mjs';
 import { startHub } from './hub.mjs';
-import { lookEverywhere } from './looks.mjs';
+import { lookEverywhere, sizes } from './looks.mjs';
 
 const demo = fileURLToPath(new URL('../../app/demo/model/', import.meta.url));
 const real = (server) => server.kill && !server.isFake;
@@ -216,6 +216,53 @@ export const transferSteps = [
           .first()
           .click();
         await page.getByTestId('job').waitFor({ state: 'detached' });
+      } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
+    },
+  ],
+
+  [
+    'finished imports leave room for the list, at 200 % zoom and in small windows',
+    async ({ page, server, shot }) => {
+      if (!real(server)) return 'needs a server of our own';
+      const folder = await mkdtemp(join(tmpdir(), 'headroom-e2e-import-'));
+      try {
+        // Spaces behind their configs make them three models.
+        for (const [index, name] of ['One', 'Two', 'Three'].entries()) {
+          await cp(demo, join(folder, name), { recursive: true });
+          await appendFile(join(folder, name, 'config.json'), ' '.repeat(index + 1));
+        }
+        await toModels(page);
+        await page.getByRole('button', { name: 'Import…' }).click();
+        await page.getByLabel('Model folder').fill(folder);
+        await page.keyboard.press('Enter');
+        await page.getByRole('button', { name: /^Copy 3 models, / }).click();
+        const panel = page.getByTestId('model-details');
+        if (await panel.count()) await panel.getByRole('button', { name: 'Close' }).click();
+        const line = page.getByTestId('finished-jobs');
+        await line.getByText('3 finished').waitFor();
+        const covered = [];
+        const hidden = [];
+        for (const [name, size] of Object.entries({
+          ...sizes,
+          '-low': { width: 760, height: 380 },
+        })) {
+          await page.setViewportSize(size);
+          const row = page.getByTestId('model').first();
+          if ((await line.boundingBox()).height < 24) hidden.push(name);
+          await row.scrollIntoViewIfNeeded();
+          const { y, height } = await row.boundingBox();
+          if (y < 0 || y + height > size.height) covered.push(name);
+        }
+        assert.deepEqual({ covered, hidden }, { covered: [], hidden: [] });
+        await lookEverywhere(page, shot, 'models-finished');
+        await tabTo(page, '3 finished');
+        await page.keyboard.press('Enter');
+        assert.equal(await page.getByTestId('job').count(), 3);
+        await tabTo(page, 'Dismiss all');
+        await page.keyboard.press('Enter');
+        await line.waitFor({ state: 'detached' });
       } finally {
         await rm(folder, { recursive: true, force: true });
       }

@@ -567,6 +567,16 @@ test('the palette finds pages, models and actions by the keyboard alone', async 
     find(word);
     expect(options(), word).not.toEqual([]);
   }
+  for (const [word, label] of [
+    ['bug', 'Report a bug'],
+    ['crash', 'Report a bug'],
+    ['update', 'Updates'],
+    ['version', 'Updates'],
+    ['speed', 'Speed and memory over time'],
+  ]) {
+    find(word!);
+    expect(options()[0], word).toBe(label);
+  }
   find('');
   press('ArrowDown', {}, field);
   const active = document.getElementById(field.getAttribute('aria-activedescendant')!)!;

@@ -75,6 +75,52 @@ test('Return sends; with Shift, Option or an input method it does not', async ()
   expect(field.value).toBe('');
 });
 
+test('each chat has its own draft', async () => {
+  await open(({ chats }) => chats.put('a', 'Old', Date.now(), [newMessage('user', 'One')]));
+  const field = () => named<HTMLTextAreaElement>('Message');
+  type(field(), 'for the old chat');
+  chat.startNew();
+  await pass(10);
+  expect(field().value).toBe('');
+  type(field(), 'for a new chat');
+  chat.conversations.show('a');
+  await pass(10);
+  expect(field().value).toBe('for the old chat');
+  press(field(), 'Enter');
+  await pass(3000);
+  expect(field().value).toBe('');
+  chat.startNew();
+  await pass(10);
+  expect(field().value).toBe('for a new chat');
+  void unmount(page!);
+  page = mount(Chat, { target: document.body, props: { engine, chat } });
+  await pass(10);
+  expect(field().value).toBe('for a new chat');
+});
+
+test('a finished answer is said once, and not while it is written or opened again', async () => {
+  await open(({ chats }) =>
+    chats.put('a', 'Old', Date.now(), [newMessage('user', 'One'), newMessage('assistant', 'Two')]),
+  );
+  const said = () => element('[data-testid="spoken"]').textContent;
+  expect(said()).toBe('');
+  expect(document.querySelector('.column[aria-live], .thread [aria-live]')).toBeNull();
+  type(named<HTMLTextAreaElement>('Message'), 'Say **it**');
+  press(named('Message'), 'Enter');
+  await pass(60);
+  expect(chat.run).not.toBeNull();
+  expect(said()).toBe('');
+  await pass(5000);
+  expect(chat.run).toBeNull();
+  expect(said()).toMatch(/^Answer: .*it/);
+  expect(said()).toContain('Say it');
+  chat.startNew();
+  await pass(10);
+  chat.conversations.show('a');
+  await pass(10);
+  expect(chat.open?.messages).toHaveLength(4);
+});
+
 test('the picked model answers, and is remembered with its chat', async () => {
   await open();
   const picker = named<HTMLSelectElement>('Model');

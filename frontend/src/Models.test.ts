@@ -2,11 +2,13 @@
 import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import Arrivals from './components/models/Arrivals.svelte';
+import Need from './components/models/Need.svelte';
 import { HeadroomError } from './lib/backend/backend';
 import { FakeBackend, fakeModel, fakeState } from './lib/backend/fake';
 import { EngineStore } from './lib/stores/engine.svelte';
 import Models from './views/Models.svelte';
-import { ordered } from './lib/models';
+import { needSentence } from './lib/figures';
+import { choices, needText, ordered } from './lib/models';
 import { inOrder } from './inorder';
 
 let backend: FakeBackend;
@@ -113,6 +115,38 @@ test('what runs comes first, then what fits; what cannot be used is folded', asy
   expect(rows()).toHaveLength(4);
   await fill('input[type="search"]', 'llama3.2');
   expect(names()).toEqual(['llama3.2:3b']);
+});
+
+test('a need for less than the usual context says for how much it is', () => {
+  const need = (model: object, chosenTokens: number) => {
+    const target = document.createElement('div');
+    const large = fakeModel({ contextTokens: 262144, needBytes: 19.4 * 2 ** 30, ...model });
+    const props = { model: large, roomBytes: 20 * 2 ** 30, now: 0, contextTokens: chosenTokens };
+    pages.push(mount(Need, { target, props }));
+    flushSync();
+    return text('.words', target);
+  };
+  const at = (contextTokens: number) => ({ need: { ...fakeModel({}).need, contextTokens } });
+  expect(need(at(22592), 0)).toBe('~19.4 GB at 22K Fits');
+  expect(need(at(262144), 0)).toBe('~19.4 GB Fits');
+  expect(need(at(8192), 8192)).toBe('~19.4 GB Fits');
+  expect(need({ ...at(40960), contextTokens: 40960 }, 131072)).toBe('~19.4 GB at 40K Fits');
+  const small = fakeModel({ ...at(22592), contextTokens: 40960, needBytes: 7 * 2 ** 30 });
+  expect(needText(small, 2 ** 34)).toBe('Needs ~7.0 GB for 22,592 tokens, 16.0 GB available');
+  expect(needSentence(small, 2 ** 34)).toBe(
+    'It needs ~7.0 GB for 22,592 tokens, of 16.0 GB available.',
+  );
+});
+
+test('a list to choose from has 200 models, the running and the chosen one among them', () => {
+  const many = Array.from({ length: 1000 }, (_, i) =>
+    fakeModel({ id: `m${i}`, name: `m${i}`, loaded: i === 999 }),
+  );
+  const shown = choices(many, 'm998').map(({ id }) => id);
+  expect(shown).toHaveLength(201);
+  expect(shown.slice(-2)).toEqual(['m998', 'm999']);
+  expect(shown.slice(0, 2)).toEqual(['m0', 'm1']);
+  expect(choices(many.slice(0, 200))).toHaveLength(200);
 });
 
 test('of the models that fit, the one used last comes first', () => {

@@ -212,6 +212,22 @@ test('a job shows progress, pauses and resumes; discarding it asks first', async
   expect(all('job')).toEqual([]);
 });
 
+test('finished jobs take one line, which opens, and are dismissed together', async () => {
+  await open();
+  const done = (id: string) => fakeJob({ id, title: id, state: 'done', doneBytes: 1e9 });
+  backend.transfers.set([fakeJob({ title: 'running' }), done('one'), done('two'), done('three')]);
+  flushSync();
+  expect(all('job').map((job) => text('.title', job))).toEqual(['Downloading running']);
+  expect(text('[data-testid="finished-jobs"]')).toBe('3 finished Dismiss all');
+  await click(/^3 finished$/);
+  expect(all('job')).toHaveLength(4);
+  await click(/^Dismiss: two$/);
+  expect(all('job')).toHaveLength(3);
+  await click(/^Dismiss all$/);
+  expect(all('job').map((job) => text('.title', job))).toEqual(['Downloading running']);
+  expect(all('finished-jobs')).toEqual([]);
+});
+
 test('a failed action shows its error on the page', async () => {
   await open();
   backend.transfers.set([fakeJob()]);

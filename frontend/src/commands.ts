@@ -8,18 +8,40 @@ import type { EngineStore } from './lib/stores/engine.svelte';
 import type { Router } from './lib/stores/router.svelte';
 import type { SettingsStore } from './lib/stores/settings.svelte';
 import type { Page } from './pages';
-import { keysCard, settings as settingsText, storedCard } from './strings/settings';
+import { helpCard } from './strings/help';
+import { keysCard, settings as settingsText, storedCard, updatesCard } from './strings/settings';
 import { palette as t } from './strings/shared';
 import { goTo, runWindowCommand, show, type WindowParts } from './windowcommands';
 
 /** What pages have below their top: the words, the page, and the element to go to. */
-const places: { id: string; label: string; page: string; selector: string }[] = [
+const places: { id: string; label: string; page: string; selector: string; words?: string }[] = [
   { id: 'wired', label: t.wired, page: 'memory', selector: '#wired-title' },
   { id: 'what-if', label: t.whatIf, page: 'memory', selector: '#what-if-title' },
   { id: 'port', label: t.port, page: 'settings', selector: '#setting-port-help' },
   { id: 'keys', label: keysCard.title, page: 'settings', selector: '#settings-keys' },
   { id: 'log', label: settingsText.log, page: 'settings', selector: '#settings-log' },
   { id: 'stored', label: storedCard.title, page: 'settings', selector: '#settings-stored' },
+  {
+    id: 'report',
+    label: helpCard.report,
+    page: 'settings',
+    selector: '#settings-help',
+    words: t.words.report,
+  },
+  {
+    id: 'updates',
+    label: updatesCard.title,
+    page: 'settings',
+    selector: '#settings-updates',
+    words: t.words.updates,
+  },
+  {
+    id: 'speed',
+    label: t.speed,
+    page: 'overview',
+    selector: '#speed-title',
+    words: t.words.speed,
+  },
   { id: 'login', label: t.login, page: 'settings', selector: '#setting-startAtLogin-help' },
 ];
 
@@ -53,12 +75,13 @@ export function commandsFor(
     ...(inWindow() ? (['zoom-in', 'zoom-out', 'zoom-reset'] as const) : []).map((id) =>
       action(id, t.window[id], '', () => runWindowCommand(id, parts)),
     ),
-    ...places.map(({ id, label, page, selector }): Command => {
+    ...places.map(({ id, label, page, selector, words = '' }): Command => {
       const note = pages.find((one) => one.id === page)?.label ?? '';
       return {
         id,
         label,
         note,
+        words,
         group: t.groups.page,
         run: () => void show(router, page, selector),
       };

@@ -125,18 +125,19 @@ func Map(bytes int) []byte {
 
 // Discard returns the memory of the system's pages that are entirely within b to the system. b is
 // within memory that Map returned. What it had is lost: it may read as zeros. It can be written as
-// before.
-func Discard(b []byte) {
+// before. The error is the system's, and the memory stays then.
+func Discard(b []byte) error {
 	if len(b) == 0 {
-		return
+		return nil
 	}
 	page := uintptr(os.Getpagesize())
 	start := uintptr(Ptr(b))
 	from := int(-start % page)
 	to := len(b) - int((start+uintptr(len(b)))%page)
-	if from < to {
-		discard(b[from:to])
+	if from >= to {
+		return nil
 	}
+	return discard(b[from:to])
 }
 
 // Unmap frees memory that Map returned. An empty slice is ignored.

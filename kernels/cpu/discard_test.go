@@ -15,17 +15,33 @@ func TestDiscard(t *testing.T) {
 	for i := range b {
 		b[i] = 1
 	}
-	Discard(b[page+1 : 4*page+7])
+	if err := Discard(b[page+1 : 4*page+7]); err != nil {
+		t.Fatal(err)
+	}
 	for i, v := range b {
 		discarded := i >= 2*page && i < 4*page
 		if !discarded && v != 1 || discarded && runtime.GOOS == "linux" && v != 0 {
 			t.Fatalf("byte %d of page %d is %d", i%page, i/page, v)
 		}
 	}
-	Discard(b[5*page+1 : 5*page+9]) // no whole page
-	Discard(b[:0])
+	for _, none := range [][]byte{b[5*page+1 : 5*page+9], b[:0]} { // no whole page
+		if err := Discard(none); err != nil {
+			t.Error(err)
+		}
+	}
 	b[2*page] = 2
 	if b[5*page+1] != 1 || b[2*page] != 2 {
 		t.Errorf("bytes are %d and %d, want 1 and 2", b[5*page+1], b[2*page])
+	}
+}
+
+// TestDiscardUnmapped: the error of the system is returned.
+func TestDiscardUnmapped(t *testing.T) {
+	page := os.Getpagesize()
+	b := Map(2 * page)
+	gone := b[:page:page]
+	Unmap(b)
+	if err := Discard(gone); err == nil {
+		t.Error("memory that is not mapped was discarded")
 	}
 }

@@ -16,8 +16,10 @@ const (
 	// maxDispatches is the number of dispatches in one commit. A decoded token has a few hundred. A
 	// long prefill is committed in parts, so that the GPU starts early.
 	maxDispatches = 1024
-	maxAccesses   = 256 // kept since the last barrier; one more costs a barrier
-	paramAlign    = 16
+	// firstDispatches is the number of dispatches in the first commit to an idle GPU.
+	firstDispatches = 64
+	maxAccesses     = 256 // kept since the last barrier; one more costs a barrier
+	paramAlign      = 16
 )
 
 // Context is where an operator records its dispatches.
@@ -150,7 +152,7 @@ func (c *Context) room(params int) *recorder {
 		c.fail(fmt.Errorf("parameters and tables of %d bytes, expected at most %d", params, ring))
 		return nil
 	}
-	if !rec.committed && rec.used+params <= ring && rec.dispatches < maxDispatches {
+	if !rec.committed && rec.used+params <= ring && rec.dispatches < c.mostDispatches() {
 		return rec
 	}
 	c.commit()
@@ -161,6 +163,15 @@ func (c *Context) room(params int) *recorder {
 		return nil
 	}
 	return rec
+}
+
+// mostDispatches returns how many dispatches the current recorder takes. If the GPU has nothing to
+// do, it gets the first ones at once, and runs while the host records the others.
+func (c *Context) mostDispatches() int {
+	if c.recorders[c.current^1].committed {
+		return maxDispatches
+	}
+	return firstDispatches
 }
 
 // hazard reports whether operands must wait for a dispatch recorded since the last barrier: one of

@@ -279,6 +279,47 @@ func TestAhead(t *testing.T) {
 	}
 }
 
+// TestIdleGPU counts commits while passes are recorded: an idle GPU gets the first dispatches at
+// once, and one that has work gets whole passes.
+func TestIdleGPU(t *testing.T) {
+	m, d := newRecording(t)
+	a, b := kernels.NewTensor(d, kernels.F32, 1, 8), kernels.NewTensor(d, kernels.F32, 1, 8)
+	pass := func(dispatches int) (commits int) {
+		m.events = m.events[:0]
+		for range dispatches {
+			d.Run(&add{x: a, out: b})
+		}
+		for _, e := range m.events {
+			if e == "commit" {
+				commits++
+			}
+		}
+		return commits
+	}
+	for range 2 {
+		if n := pass(firstDispatches); n != 0 {
+			t.Errorf("idle, %d dispatches: %d commits, expected none", firstDispatches, n)
+		}
+		if n := pass(firstDispatches); n != 1 {
+			t.Errorf("idle, as many again: %d commits, expected one", n)
+		}
+		first := d.Commit()
+		if n := pass(3 * firstDispatches); n != 0 {
+			t.Errorf("at work: %d commits, expected none", n)
+		}
+		d.Commit()
+		if err := d.Wait(first); err != nil {
+			t.Fatal(err)
+		}
+		if n := pass(3 * firstDispatches); n != 0 {
+			t.Errorf("still at work: %d commits, expected none", n)
+		}
+		if err := d.Sync(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestSources checks that every .metal file compiles, even one that no operator uses.
 func TestSources(t *testing.T) {
 	// with the options of the cases, whose compiled kernels are cached

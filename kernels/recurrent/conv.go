@@ -30,6 +30,7 @@ type Conv struct {
 	Bias   kernels.Tensor
 	State  kernels.Tensor
 	Spans  []kernels.Span
+	Rounds []kernels.Round // optional: where states are kept; see rounds.go
 	Out    kernels.Tensor
 	Linear bool
 }
@@ -51,7 +52,8 @@ func (o *Conv) Check() error {
 		kernels.CheckShape("x", o.X, kernels.F32, -1, -1),
 		kernels.CheckShape("weight", o.Weight, kernels.F32, c, -1),
 		kernels.CheckShape("out", o.Out, kernels.F32, m, c),
-		o.layout().check(o.Spans, m, o.State))
+		o.layout().check(o.Spans, m, o.State),
+		checkRounds(o.Spans, o.Rounds, m, o.State.Rows))
 	if taps < 2 || taps > MaxTaps || !o.Weight.Contiguous() {
 		err = errors.Join(err, fmt.Errorf(
 			"weight: got %s with stride %d, expected a contiguous tensor of 2 to %d taps", o.Weight,
@@ -75,7 +77,13 @@ func (o *Conv) layout() stateLayout {
 func (o *Conv) blocks() int { return (o.X.Cols + convCols - 1) / convCols }
 
 // Reference implements kernels.Op.
-func (o *Conv) Reference() { o.units(0, len(o.Spans)*o.blocks()) }
+func (o *Conv) Reference() {
+	if keepsAny(o.Rounds) {
+		inRounds(&o.Spans, &o.Rounds, o.Reference, o.State)
+		return
+	}
+	o.units(0, len(o.Spans)*o.blocks())
+}
 
 // units computes units [from, to). Unit u is block u % blocks of the channels of span u / blocks.
 // It is the specification, and builds without cgo run it.
@@ -130,6 +138,10 @@ func (o *Conv) block(span kernels.Span, slot []byte, first, n int) {
 
 // CPU implements kernels.Op. The channels of a span are independent.
 func (o *Conv) CPU(c *cpu.Context) {
+	if keepsAny(o.Rounds) {
+		inRounds(&o.Spans, &o.Rounds, func() { o.CPU(c) }, o.State)
+		return
+	}
 	if len(o.Spans) == 0 || o.X.Cols == 0 {
 		return
 	}

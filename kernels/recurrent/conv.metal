@@ -8,6 +8,8 @@
 // chunk begins within the span. An element is one chain of fused multiply-adds from the oldest tap
 // on, so its bits depend only on its inputs.
 //
+// States inside a span are kept where they come by (keeping), in slots that no span has.
+//
 // A span of one chunk writes its state in this dispatch. For a span of several chunks a second
 // dispatch, conv_keep, writes the state, because the first chunk may still be reading it.
 #include <metal_stdlib>
@@ -17,6 +19,7 @@ using namespace metal;
 
 constant uint dtype [[function_constant(0)]];
 constant uint taps [[function_constant(1)]];
+constant bool keeping [[function_constant(2)]];   // states inside spans, listed after the spans
 
 constant constexpr int GROUP = 64;  // channels that share a scale, as in state.go
 constant constexpr int PAST = 7;    // most rows before the current one
@@ -29,6 +32,7 @@ struct ConvParams {
   uint chunk;
   uint linear;  // no SiLU
   uint biased;
+  uint spans;
 };
 
 // Two channels of a rounded row: values, or for int8 codes with a scale.
@@ -111,6 +115,17 @@ inline void store_row(device uchar* slot, uint t, Place at, uint channels, Round
   }
 }
 
+// Stores the last taps - 1 rows, which are the last of `before`.
+inline void store_rows(device uchar* slot, Place at, uint channels,
+    thread const Rounded (&before)[PAST], uint lane) {
+  const int past = int(taps) - 1;
+  for (int i = 0; i < PAST; i++) {
+    if (i >= PAST - past) {
+      store_row(slot, i - (PAST - past), at, channels, before[i], lane);
+    }
+  }
+}
+
 inline float2 x_row(device const float* x, uint row, uint stride, Place at) {
   device const float* r = x + ulong(row) * stride;
   return float2(at.has0 ? r[at.c0] : 0.0f, at.has1 ? r[at.c1] : 0.0f);
@@ -190,15 +205,17 @@ kernel void conv(
       }
     }
     before[PAST - 1] = round_row(now);
+    if (keeping) {
+      const int kept = slot_after(spans, p.spans, span->row + r);
+      if (kept >= 0) {
+        store_rows(state + ulong(kept) * p.slot_bytes, at, p.channels, before, lane);
+      }
+    }
   }
   if (rows <= int(p.chunk)) {
     // all lanes have read the scales that one lane writes
     simdgroup_barrier(mem_flags::mem_device);
-    for (int i = 0; i < PAST; i++) {
-      if (i >= PAST - past) {
-        store_row(slot, i - (PAST - past), at, p.channels, before[i], lane);
-      }
-    }
+    store_rows(slot, at, p.channels, before, lane);
   }
 }
 

@@ -16,14 +16,16 @@ const (
 	biased convKind = "_bias"   // a bias before SiLU (Mamba)
 )
 
+// convShape is a case.
+type convShape struct {
+	state          kernels.DType
+	channels, taps int
+	rows, pos      []int // of each span
+	kind           convKind
+}
+
 func convCases() []kernels.Case {
-	var cases []kernels.Case
-	for _, s := range []struct {
-		state          kernels.DType
-		channels, taps int
-		rows, pos      []int // of each span
-		kind           convKind
-	}{
+	return convCasesOf([]convShape{
 		{kernels.F32, 20, 2, []int{1}, []int{0}, plain},
 		{kernels.F32, 100, 4, []int{3, 1, 2, 9}, []int{0, 5, 1, 64}, plain},
 		{kernels.F32, 259, 3, []int{7, 1}, []int{2, 0}, plain},
@@ -46,7 +48,11 @@ func convCases() []kernels.Case {
 		{kernels.F32, 259, 4, []int{70, 1, 2}, []int{2, 0, 1}, biased},
 		{kernels.BF16, 259, 4, []int{7, 1}, []int{2, 0}, biased},
 		{kernels.I8, 259, 4, []int{7, 1}, []int{2, 0}, biased},
-	} {
+	})
+}
+
+func convCasesOf(shapes []convShape) (cases []kernels.Case) {
+	for _, s := range shapes {
 		spans, rows := spansOf(s.rows, s.pos)
 		name := fmt.Sprintf("conv_%s_c%d_t%d_rows%v_pos%v", short(s.state), s.channels, s.taps,
 			s.rows, s.pos)

@@ -11,7 +11,8 @@ import (
 // ConvGatedDelta is a Conv over X followed by a GatedDelta whose QKV is the convolution's output.
 // It gives the same bits as the two operators in sequence.
 //
-// X, Weight and ConvState are operands of Conv, and all others operands of GatedDelta. ConvOut is
+// X, Weight and ConvState are operands of Conv, and all others operands of GatedDelta. Rounds keep
+// the states of both. ConvOut is
 // scratch memory for the convolution's output: float32 with the shape of X, undefined afterwards.
 // It must not overlap any other operand.
 type ConvGatedDelta struct {
@@ -23,6 +24,7 @@ type ConvGatedDelta struct {
 	DtBias    kernels.Tensor
 	State     kernels.Tensor
 	Spans     []kernels.Span
+	Rounds    []kernels.Round
 	ConvOut   kernels.Tensor
 	Out       kernels.Tensor
 
@@ -37,9 +39,10 @@ func (o *ConvGatedDelta) Name() string { return "conv_gated_delta" }
 
 // parts returns the two operators, connected by ConvOut.
 func (o *ConvGatedDelta) parts() (*Conv, *GatedDelta) {
-	o.conv = Conv{X: o.X, Weight: o.Weight, State: o.ConvState, Spans: o.Spans, Out: o.ConvOut}
+	o.conv = Conv{X: o.X, Weight: o.Weight, State: o.ConvState, Spans: o.Spans,
+		Rounds: o.Rounds, Out: o.ConvOut}
 	o.delta = GatedDelta{QKV: o.ConvOut, A: o.A, B: o.B, ALog: o.ALog, DtBias: o.DtBias,
-		State: o.State, Spans: o.Spans, Out: o.Out,
+		State: o.State, Spans: o.Spans, Rounds: o.Rounds, Out: o.Out,
 		Hk: o.Hk, Hv: o.Hv, Dk: o.Dk, Dv: o.Dv}
 	return &o.conv, &o.delta
 }
@@ -55,6 +58,10 @@ func (o *ConvGatedDelta) Check() error {
 
 // Reference implements kernels.Op.
 func (o *ConvGatedDelta) Reference() {
+	if keepsAny(o.Rounds) {
+		inRounds(&o.Spans, &o.Rounds, o.Reference, o.ConvState, o.State)
+		return
+	}
 	conv, delta := o.parts()
 	conv.Reference()
 	delta.Reference()
@@ -62,6 +69,10 @@ func (o *ConvGatedDelta) Reference() {
 
 // CPU implements kernels.Op.
 func (o *ConvGatedDelta) CPU(c *cpu.Context) {
+	if keepsAny(o.Rounds) {
+		inRounds(&o.Spans, &o.Rounds, func() { o.CPU(c) }, o.ConvState, o.State)
+		return
+	}
 	conv, delta := o.parts()
 	if c.ISA == cpu.Generic || !o.headsApart() {
 		conv.CPU(c)

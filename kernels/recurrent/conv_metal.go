@@ -2,6 +2,7 @@ package recurrent
 
 import (
 	_ "embed"
+	"slices"
 
 	"headroom/kernels"
 	"headroom/kernels/gpu"
@@ -13,8 +14,9 @@ var convText string
 
 var (
 	convSource = &gpu.Source{Name: "recurrent/conv.metal", Text: convText}
-	// Both are indexed by state type and taps.
-	convKernels, convKeepKernels [len(stateDTypes)][MaxTaps + 1]*gpu.Kernel[convParams]
+	// Both are indexed by state type and taps, and convKernels also by whether states are kept.
+	convKernels     [len(stateDTypes)][MaxTaps + 1][2]*gpu.Kernel[convParams]
+	convKeepKernels [len(stateDTypes)][MaxTaps + 1]*gpu.Kernel[convParams]
 )
 
 // stateDTypes are the types of a state. Each kernel is specialized for one of them by a function
@@ -35,15 +37,21 @@ func init() {
 		for taps := 2; taps <= MaxTaps; taps++ {
 			constants := []metal.ConstantValue{{Name: "dtype", Value: uint32(dtype)},
 				{Name: "taps", Value: uint32(taps)}}
-			convKernels[i][taps] = gpu.NewKernel[convParams](convSource, "conv", constants...)
 			convKeepKernels[i][taps] =
-				gpu.NewKernel[convParams](convSource, "conv_keep", constants...)
+				gpu.NewKernel[convParams](convSource, "conv_keep",
+					append(slices.Clip(constants), keepingValue(0))...)
+			for keeping := range 2 {
+				convKernels[i][taps][keeping] = gpu.NewKernel[convParams](convSource, "conv",
+					append(slices.Clip(constants), keepingValue(keeping))...)
+			}
 		}
 	}
 }
 
 // convParams is ConvParams of conv.metal. Strides are in elements.
-type convParams struct{ Channels, XStride, OutStride, SlotBytes, Chunk, Linear, Biased uint32 }
+type convParams struct {
+	Channels, XStride, OutStride, SlotBytes, Chunk, Linear, Biased, Spans uint32
+}
 
 const (
 	// convChunk is the number of rows per simdgroup. Each chunk rounds the taps-1 rows before it
@@ -57,7 +65,8 @@ const (
 func (o *Conv) Metal(c *gpu.Context) {
 	p := convParams{Channels: uint32(o.X.Cols), XStride: uint32(o.X.Stride),
 		OutStride: uint32(o.Out.Stride),
-		SlotBytes: uint32(o.State.Stride * o.State.DType.Size()), Chunk: convChunk}
+		SlotBytes: uint32(o.State.Stride * o.State.DType.Size()), Chunk: convChunk,
+		Spans: uint32(len(o.Spans))}
 	if o.Linear {
 		p.Linear = 1
 	}
@@ -69,8 +78,9 @@ func (o *Conv) Metal(c *gpu.Context) {
 	g := gpu.Grid{Groups: metal.Size{X: blocks, Y: (longest + convChunk - 1) / convChunk,
 		Z: len(o.Spans)}, Threads: metal.Size{X: 32 * convSimdgroups, Y: 1, Z: 1}}
 	dtype, taps := stateDTypeIndex(o.State.DType), o.Weight.Cols
-	convKernels[dtype][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Read(o.Weight),
-		gpu.Write(o.State), c.Spans(o.Spans), gpu.Write(o.Out), gpu.Read(o.Bias))
+	spans, keeping := spansAndKeeps(c, o.Spans, o.Rounds, o.X.Rows)
+	convKernels[dtype][taps][keeping].Dispatch(c, p, g, gpu.Read(o.X), gpu.Read(o.Weight),
+		gpu.Write(o.State), spans, gpu.Write(o.Out), gpu.Read(o.Bias))
 	if longest > convChunk {
 		g.Groups.Y = 1
 		convKeepKernels[dtype][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Write(o.State),

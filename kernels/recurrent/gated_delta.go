@@ -37,6 +37,7 @@ type GatedDelta struct {
 	DtBias kernels.Tensor
 	State  kernels.Tensor
 	Spans  []kernels.Span
+	Rounds []kernels.Round // optional: where states are kept; see rounds.go
 	Out    kernels.Tensor
 
 	Hk, Hv, Dk, Dv int
@@ -72,7 +73,8 @@ func (o *GatedDelta) Check() error {
 		kernels.CheckShape("a_log", o.ALog, kernels.F32, 1, o.Hv),
 		kernels.CheckShape("dt_bias", o.DtBias, kernels.F32, 1, o.Hv),
 		kernels.CheckShape("out", o.Out, kernels.F32, m, o.Hv*o.Dv),
-		o.layout().check(o.Spans, m, o.State))
+		o.layout().check(o.Spans, m, o.State),
+		checkRounds(o.Spans, o.Rounds, m, o.State.Rows))
 }
 
 // layout returns the layout of State.
@@ -82,6 +84,10 @@ func (o *GatedDelta) layout() stateLayout {
 
 // Reference implements kernels.Op. A float32 state is float64 within a span and rounded at its end.
 func (o *GatedDelta) Reference() {
+	if keepsAny(o.Rounds) {
+		inRounds(&o.Spans, &o.Rounds, o.Reference, o.State)
+		return
+	}
 	state := make([]float64, o.Dv*o.Dk)
 	for _, s := range o.Spans {
 		for h := range o.Hv {

@@ -14,10 +14,14 @@
 //
 // A lane adds its columns in ascending order, and simd_sum adds the lanes. So the bits of a row
 // depend only on the row's inputs, and not on windows, spans or the grid.
+//
+// States inside a span are kept where they come by (keeping), in slots that no span has.
 #include <metal_stdlib>
 #include "common/state_rows.h"
 #include "common/span.h"
 using namespace metal;
+
+constant bool keeping [[function_constant(3)]];   // states inside spans, listed after the spans
 
 constant constexpr int ROWS = 4;
 
@@ -32,8 +36,28 @@ struct GatedDeltaParams {
   uint out_stride;
   uint slot_bytes;
   uint window;
+  uint spans;
   float l2_eps;   // added to the sum of squares of q and of k
 };
+
+// Writes the value rows [row0, row0 + ROWS) of a head to a slot.
+inline void store_rows(device uchar* slot, constant GatedDeltaParams& p, uint head, uint row0,
+    uint lane, thread const float4 (&s)[ROWS][2], float4 scale) {
+  device uchar* values = slot + (dtype == STATE_I8 ? ulong(p.hv) * p.dv * 4 : 0);
+#pragma clang loop unroll(full)
+  for (uint r = 0; r < ROWS; r++) {
+    if (row0 + r < p.dv) {
+      const ulong at = (ulong(head) * p.dv + row0 + r) * p.dk;
+      store4(values, at, 4 * lane, p.dk, s[r][0]);
+      if (wide) {
+        store4(values, at, 128 + 4 * lane, p.dk, s[r][1]);
+      }
+      if (dtype == STATE_I8 && lane == 0) {
+        ((device float*)slot)[head * p.dv + row0 + r] = scale[r];
+      }
+    }
+  }
+}
 
 kernel void gated_delta(
     constant GatedDeltaParams& p  [[buffer(0)]],
@@ -64,9 +88,9 @@ kernel void gated_delta(
   b += ulong(span->row) * p.b_stride + head;
   out += ulong(span->row) * p.out_stride + head * p.dv;
   device const float* values_in = qkv + 2 * p.hk * p.dk + head * p.dv;
-  device float* scales = (device float*)(state + ulong(span->slot) * p.slot_bytes) + head * p.dv;
-  device uchar* values = state + ulong(span->slot) * p.slot_bytes +
-      (dtype == STATE_I8 ? ulong(p.hv) * p.dv * 4 : 0);
+  device uchar* slot = state + ulong(span->slot) * p.slot_bytes;
+  device const float* scales = (device const float*)slot + head * p.dv;
+  device const uchar* values = slot + (dtype == STATE_I8 ? ulong(p.hv) * p.dv * 4 : 0);
 
   float4 s[ROWS][2];
   float4 scale = float4(1.0f);
@@ -189,22 +213,16 @@ kernel void gated_delta(
         }
         scale = amax / float4(LARGEST_CODE);
       }
+      if (keeping) {
+        const int kept = slot_after(spans, p.spans, span->row + int(from + t));
+        if (kept >= 0) {
+          store_rows(state + ulong(kept) * p.slot_bytes, p, head, row0, lane, s, scale);
+        }
+      }
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);  // before the next window overwrites this one
   }
 
   simdgroup_barrier(mem_flags::mem_device);  // all lanes have read the scales that one lane writes
-#pragma clang loop unroll(full)
-  for (uint r = 0; r < ROWS; r++) {
-    if (row0 + r < p.dv) {
-      const ulong at = (ulong(head) * p.dv + row0 + r) * p.dk;
-      store4(values, at, 4 * lane, p.dk, s[r][0]);
-      if (wide) {
-        store4(values, at, 128 + 4 * lane, p.dk, s[r][1]);
-      }
-      if (dtype == STATE_I8 && lane == 0) {
-        scales[row0 + r] = scale[r];
-      }
-    }
-  }
+  store_rows(slot, p, head, row0, lane, s, scale);
 }

@@ -33,6 +33,10 @@ const (
 
 // CPU implements kernels.Op.
 func (o *GatedDelta) CPU(c *cpu.Context) {
+	if keepsAny(o.Rounds) {
+		inRounds(&o.Spans, &o.Rounds, func() { o.CPU(c) }, o.State)
+		return
+	}
 	if len(o.Spans) == 0 {
 		return
 	}

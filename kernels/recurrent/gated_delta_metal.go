@@ -13,19 +13,22 @@ var gatedDeltaText string
 
 var (
 	gatedDeltaSource = &gpu.Source{Name: "recurrent/gated_delta.metal", Text: gatedDeltaText}
-	// gatedDeltaKernels are indexed by state type, wide and whole.
-	gatedDeltaKernels [len(stateDTypes)][2][2]*gpu.Kernel[gatedDeltaParams]
+	// gatedDeltaKernels are indexed by state type, wide, whole, and whether states are kept.
+	gatedDeltaKernels [len(stateDTypes)][2][2][2]*gpu.Kernel[gatedDeltaParams]
 )
 
 func init() {
 	for i, dtype := range stateDTypes {
 		for wide := range 2 {
 			for whole := range 2 {
-				gatedDeltaKernels[i][wide][whole] =
-					gpu.NewKernel[gatedDeltaParams](gatedDeltaSource, "gated_delta",
-						metal.ConstantValue{Name: "dtype", Value: uint32(dtype)},
-						metal.ConstantValue{Name: "wide", Value: wide == 1},
-						metal.ConstantValue{Name: "whole", Value: whole == 1})
+				for keeping := range 2 {
+					gatedDeltaKernels[i][wide][whole][keeping] =
+						gpu.NewKernel[gatedDeltaParams](gatedDeltaSource, "gated_delta",
+							metal.ConstantValue{Name: "dtype", Value: uint32(dtype)},
+							metal.ConstantValue{Name: "wide", Value: wide == 1},
+							metal.ConstantValue{Name: "whole", Value: whole == 1},
+							keepingValue(keeping))
+				}
 			}
 		}
 	}
@@ -35,7 +38,7 @@ func init() {
 type gatedDeltaParams struct {
 	Hk, Hv, Dk, Dv                         uint32
 	QKVStride, AStride, BStride, OutStride uint32
-	SlotBytes, Window                      uint32
+	SlotBytes, Window, Spans               uint32
 	L2Eps                                  float32
 }
 
@@ -57,6 +60,7 @@ func (o *GatedDelta) Metal(c *gpu.Context) {
 		OutStride: uint32(o.Out.Stride),
 		SlotBytes: uint32(o.State.Stride * o.State.DType.Size()),
 		Window:    uint32(min(mostRows(o.Spans), gatedDeltaWindow)),
+		Spans:     uint32(len(o.Spans)),
 		L2Eps:     l2Eps,
 	}
 	wide, width := 0, 128
@@ -73,9 +77,10 @@ func (o *GatedDelta) Metal(c *gpu.Context) {
 		Threads:          metal.Size{X: 32 * gatedDeltaSimdgroups, Y: 1, Z: 1},
 		ThreadgroupBytes: int(p.Window) * 4 * (2*width + 4),
 	}
-	gatedDeltaKernels[stateDTypeIndex(o.State.DType)][wide][whole].Dispatch(c, p, g,
+	spans, keeping := spansAndKeeps(c, o.Spans, o.Rounds, o.QKV.Rows)
+	gatedDeltaKernels[stateDTypeIndex(o.State.DType)][wide][whole][keeping].Dispatch(c, p, g,
 		gpu.Read(o.QKV), gpu.Read(o.A), gpu.Read(o.B), gpu.Read(o.ALog), gpu.Read(o.DtBias),
-		gpu.Write(o.State), c.Spans(o.Spans), gpu.Write(o.Out))
+		gpu.Write(o.State), spans, gpu.Write(o.Out))
 }
 
 // foursAligned reports whether a GPU can load four elements at once from every column that is a

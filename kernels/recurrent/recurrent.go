@@ -16,5 +16,6 @@ import (
 
 // Cases returns the cases of this family for the tests, the benchmark and the self-test.
 func Cases() []kernels.Case {
-	return slices.Concat(convCases(), gatedDeltaCases(), convGatedDeltaCases(), ssmCases())
+	return slices.Concat(convCases(), gatedDeltaCases(), convGatedDeltaCases(), ssmCases(),
+		keepingCases())
 }

@@ -34,6 +34,7 @@ type SSM struct {
 	D      kernels.Tensor
 	State  kernels.Tensor
 	Spans  []kernels.Span
+	Rounds []kernels.Round // optional: where states are kept; see rounds.go
 	Out    kernels.Tensor
 
 	Heads, Groups, Dim, N int
@@ -63,7 +64,8 @@ func (o *SSM) Check() error {
 		kernels.CheckShape("dt_bias", o.DtBias, kernels.F32, 1, o.Heads),
 		kernels.CheckShape("d", o.D, kernels.F32, 1, o.Heads),
 		kernels.CheckShape("out", o.Out, kernels.F32, m, o.Heads*o.Dim),
-		o.layout().check(o.Spans, m, o.State))
+		o.layout().check(o.Spans, m, o.State),
+		checkRounds(o.Spans, o.Rounds, m, o.State.Rows))
 }
 
 // layout returns the layout of State.
@@ -76,6 +78,10 @@ func (o *SSM) layoutIn(dtype kernels.DType) stateLayout {
 
 // Reference implements kernels.Op. A float32 state is float64 within a span and rounded at its end.
 func (o *SSM) Reference() {
+	if keepsAny(o.Rounds) {
+		inRounds(&o.Spans, &o.Rounds, o.Reference, o.State)
+		return
+	}
 	state := make([]float64, o.Dim*o.N)
 	for _, s := range o.Spans {
 		for h := range o.Heads {
@@ -161,6 +167,10 @@ const ssmGrain = 1 << 17
 
 // CPU implements kernels.Op. A unit of work is all tokens of a span for one head.
 func (o *SSM) CPU(c *cpu.Context) {
+	if keepsAny(o.Rounds) {
+		inRounds(&o.Spans, &o.Rounds, func() { o.CPU(c) }, o.State)
+		return
+	}
 	if len(o.Spans) == 0 {
 		return
 	}

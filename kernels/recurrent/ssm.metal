@@ -13,10 +13,14 @@
 //
 // A lane adds its columns in ascending order, and simd_sum adds the lanes. So the bits of a row
 // depend only on the row's inputs, and not on spans or the grid.
+//
+// States inside a span are kept where they come by (keeping), in slots that no span has.
 #include <metal_stdlib>
 #include "common/state_rows.h"
 #include "common/span.h"
 using namespace metal;
+
+constant bool keeping [[function_constant(3)]];   // states inside spans, listed after the spans
 
 constant constexpr int ROWS = 4;
 
@@ -29,9 +33,29 @@ struct SSMParams {
   uint dt_stride;
   uint out_stride;
   uint slot_bytes;
+  uint spans;
   float dt_min;
   float dt_max;
 };
+
+// Writes rows [row0, row0 + ROWS) of a head to a slot.
+inline void store_rows(device uchar* slot, constant SSMParams& p, uint head, uint row0, uint lane,
+    thread const float4 (&s)[ROWS][2], float4 scale) {
+  device uchar* values = slot + (dtype == STATE_I8 ? ulong(p.heads) * p.dim * 4 : 0);
+#pragma clang loop unroll(full)
+  for (uint r = 0; r < ROWS; r++) {
+    if (row0 + r < p.dim) {
+      const ulong at = (ulong(head) * p.dim + row0 + r) * p.n;
+      store4(values, at, 4 * lane, p.n, s[r][0]);
+      if (wide) {
+        store4(values, at, 128 + 4 * lane, p.n, s[r][1]);
+      }
+      if (dtype == STATE_I8 && lane == 0) {
+        ((device float*)slot)[head * p.dim + row0 + r] = scale[r];
+      }
+    }
+  }
+}
 
 kernel void ssm(
     constant SSMParams& p         [[buffer(0)]],
@@ -59,9 +83,9 @@ kernel void ssm(
   out += ulong(span->row) * p.out_stride + head * p.dim;
   const uint b_at = p.heads * p.dim + head / (p.heads / p.groups) * p.n;
   const uint c_at = b_at + p.groups * p.n;
-  device float* scales = (device float*)(state + ulong(span->slot) * p.slot_bytes) + head * p.dim;
-  device uchar* values = state + ulong(span->slot) * p.slot_bytes +
-      (dtype == STATE_I8 ? ulong(p.heads) * p.dim * 4 : 0);
+  device uchar* slot = state + ulong(span->slot) * p.slot_bytes;
+  device const float* scales = (device const float*)slot + head * p.dim;
+  device const uchar* values = slot + (dtype == STATE_I8 ? ulong(p.heads) * p.dim * 4 : 0);
 
   float4 s[ROWS][2];
   float4 scale = float4(1.0f);
@@ -145,20 +169,14 @@ kernel void ssm(
       }
       scale = amax / float4(LARGEST_CODE);
     }
-  }
-
-  simdgroup_barrier(mem_flags::mem_device);  // all lanes have read the scales that one lane writes
-#pragma clang loop unroll(full)
-  for (uint r = 0; r < ROWS; r++) {
-    if (row0 + r < p.dim) {
-      const ulong at = (ulong(head) * p.dim + row0 + r) * p.n;
-      store4(values, at, 4 * lane, p.n, s[r][0]);
-      if (wide) {
-        store4(values, at, 128 + 4 * lane, p.n, s[r][1]);
-      }
-      if (dtype == STATE_I8 && lane == 0) {
-        scales[row0 + r] = scale[r];
+    if (keeping) {
+      const int kept = slot_after(spans, p.spans, span->row + int(t));
+      if (kept >= 0) {
+        store_rows(state + ulong(kept) * p.slot_bytes, p, head, row0, lane, s, scale);
       }
     }
   }
+
+  simdgroup_barrier(mem_flags::mem_device);  // all lanes have read the scales that one lane writes
+  store_rows(slot, p, head, row0, lane, s, scale);
 }

@@ -12,18 +12,21 @@ var ssmText string
 
 var (
 	ssmSource = &gpu.Source{Name: "recurrent/ssm.metal", Text: ssmText}
-	// ssmKernels are indexed by state type, wide and whole.
-	ssmKernels [len(stateDTypes)][2][2]*gpu.Kernel[ssmParams]
+	// ssmKernels are indexed by state type, wide, whole, and whether states are kept.
+	ssmKernels [len(stateDTypes)][2][2][2]*gpu.Kernel[ssmParams]
 )
 
 func init() {
 	for i, dtype := range stateDTypes {
 		for wide := range 2 {
 			for whole := range 2 {
-				ssmKernels[i][wide][whole] = gpu.NewKernel[ssmParams](ssmSource, "ssm",
-					metal.ConstantValue{Name: "dtype", Value: uint32(dtype)},
-					metal.ConstantValue{Name: "wide", Value: wide == 1},
-					metal.ConstantValue{Name: "whole", Value: whole == 1})
+				for keeping := range 2 {
+					ssmKernels[i][wide][whole][keeping] = gpu.NewKernel[ssmParams](ssmSource, "ssm",
+						metal.ConstantValue{Name: "dtype", Value: uint32(dtype)},
+						metal.ConstantValue{Name: "wide", Value: wide == 1},
+						metal.ConstantValue{Name: "whole", Value: whole == 1},
+						keepingValue(keeping))
+				}
 			}
 		}
 	}
@@ -33,7 +36,7 @@ func init() {
 type ssmParams struct {
 	Heads, Groups, Dim, N        uint32
 	XStride, DtStride, OutStride uint32
-	SlotBytes                    uint32
+	SlotBytes, Spans             uint32
 	DtMin, DtMax                 float32
 }
 
@@ -47,7 +50,8 @@ func (o *SSM) Metal(c *gpu.Context) {
 	p := ssmParams{Heads: uint32(o.Heads), Groups: uint32(o.Groups), Dim: uint32(o.Dim),
 		N: uint32(o.N), XStride: uint32(o.X.Stride), DtStride: uint32(o.Dt.Stride),
 		OutStride: uint32(o.Out.Stride),
-		SlotBytes: uint32(o.State.Stride * o.State.DType.Size()), DtMin: o.DtMin, DtMax: o.DtMax}
+		SlotBytes: uint32(o.State.Stride * o.State.DType.Size()), DtMin: o.DtMin, DtMax: o.DtMax,
+		Spans: uint32(len(o.Spans))}
 	wide, whole := 0, 0
 	if o.N > 128 {
 		wide = 1
@@ -60,7 +64,8 @@ func (o *SSM) Metal(c *gpu.Context) {
 		Groups:  metal.Size{X: (o.Dim + rows - 1) / rows, Y: o.Heads, Z: len(o.Spans)},
 		Threads: metal.Size{X: 32 * ssmSimdgroups, Y: 1, Z: 1},
 	}
-	ssmKernels[stateDTypeIndex(o.State.DType)][wide][whole].Dispatch(c, p, g, gpu.Read(o.X),
-		gpu.Read(o.Dt), gpu.Read(o.ALog), gpu.Read(o.DtBias), gpu.Read(o.D), gpu.Write(o.State),
-		c.Spans(o.Spans), gpu.Write(o.Out))
+	spans, keeping := spansAndKeeps(c, o.Spans, o.Rounds, o.X.Rows)
+	ssmKernels[stateDTypeIndex(o.State.DType)][wide][whole][keeping].Dispatch(c, p, g,
+		gpu.Read(o.X), gpu.Read(o.Dt), gpu.Read(o.ALog), gpu.Read(o.DtBias), gpu.Read(o.D),
+		gpu.Write(o.State), spans, gpu.Write(o.Out))
 }

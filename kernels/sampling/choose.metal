@@ -10,6 +10,8 @@
 //                  bin where top-k or top-p ends.
 //   choose_sum     sums the weights of each part before the last key that is kept, and counts its
 //                  tokens with that key. Of these, the ones with the lowest ids are kept.
+//   likeliest      has a simdgroup per row. After choose_best and choose_sum, it finds the most
+//                  likely token of the row and adds up its weights.
 //   choose_pick    has one threadgroup per row. It finds the part that the random number falls into
 //                  and splits it into pieces, one per simdgroup, until one token is left.
 #include <metal_stdlib>
@@ -551,5 +553,32 @@ kernel void choose_pick(
   if (tid == 0) {
     out[ulong(row) * p.out_stride] =
         best.x == 0u ? -2 - int(token) : best.x >= MASKED ? -1 : int(token);
+  }
+}
+
+// The most likely token of a row and the sum of all weights at temperature 1, which choose_sum has
+// computed by parts. A simdgroup has a row.
+kernel void likeliest(
+    constant ChooseParams& p     [[buffer(0)]],
+    device const Part* parts     [[buffer(1)]],   // [M, parts]
+    // [M, 4]: the halves of the sum, the token or a fault as in choose_pick, and 0
+    device int* out              [[buffer(2)]],
+    uint row                     [[threadgroup_position_in_grid]],
+    uint lane                    [[thread_index_in_simdgroup]]) {
+  parts += row * p.parts;
+  const uint2 best = best_of(parts, p.parts, lane);
+  ulong sum = 0;
+  if (draws_token(best.x, 1.0f)) {
+    for (uint i = lane; i < p.parts; i += 32) {
+      sum += parts[i].sum;
+    }
+  }
+  sum = simd_sum_long(sum);
+  if (lane == 0) {
+    out += ulong(row) * p.out_stride;
+    out[0] = int(uint(sum));
+    out[1] = int(uint(sum >> 32));
+    out[2] = best.x == 0u ? -2 - int(best.y) : best.x >= MASKED ? -1 : int(best.y);
+    out[3] = 0;
   }
 }

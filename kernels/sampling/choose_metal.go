@@ -17,6 +17,7 @@ var (
 	chooseCount  = gpu.NewKernel[chooseParams](chooseSource, "choose_count")
 	chooseSum    = gpu.NewKernel[chooseParams](chooseSource, "choose_sum")
 	choosePick   = gpu.NewKernel[chooseParams](chooseSource, "choose_pick")
+	likeliest    = gpu.NewKernel[chooseParams](chooseSource, "likeliest")
 )
 
 // chooseParams is ChooseParams of choose.metal. Strides are in elements.
@@ -49,25 +50,13 @@ func (o *Choose) Metal(c *gpu.Context) {
 	table, drawn, filtered := c.Table(drawInts*rows), false, false
 	for i := range o.Rows {
 		l := o.Rows[i].limits(vocab)
-		copy(table[drawInts*i:],
-			[]int32{int32(math.Float32bits(l.scale)), int32(math.Float32bits(l.reach)),
-				int32(l.topK), int32(l.topP),
-				int32(uint32(l.random)), int32(uint32(l.random >> 32))})
+		l.put(table[drawInts*i:])
 		drawn = drawn || l.scale != 0
 		filtered = filtered || l.scale != 0 && (l.topK < uint32(vocab) || l.topP != 0)
 	}
-	tokens := max(min(partTokens, vocab), (vocab+mostParts-1)/mostParts)
-	if o.partTokens > 0 {
-		tokens = o.partTokens
-	}
-	parts := (vocab + tokens - 1) / tokens
-	p := chooseParams{Vocab: uint32(vocab), LogitsStride: uint32(o.Logits.Stride),
-		OutStride: uint32(o.Out.Stride), Parts: uint32(parts), PartTokens: uint32(tokens)}
-	grid := gpu.Rows(rows, min(chooseThreads, (tokens+31)/32*32))
-	grid.Groups.Y = parts
-
+	p, grid := partsOf(o.Logits, o.Out, o.partTokens)
 	logits, draws := gpu.Read(o.Logits), gpu.Ints(table)
-	n := rows * parts * partBytes
+	n := rows * int(p.Parts) * partBytes
 	found, bins, cuts := gpu.Write(kernels.Tensor{}), gpu.Write(kernels.Tensor{}),
 		gpu.Write(kernels.Tensor{})
 	if filtered {
@@ -92,4 +81,43 @@ func (o *Choose) Metal(c *gpu.Context) {
 	}
 	choosePick.Dispatch(c, p, gpu.Rows(rows, chooseThreads), logits, draws, found.ToRead(),
 		cuts.ToRead(), gpu.Write(o.Out))
+}
+
+// put writes the settings of a row as a Draw.
+func (l *limits) put(draw []int32) {
+	copy(draw, []int32{int32(math.Float32bits(l.scale)), int32(math.Float32bits(l.reach)),
+		int32(l.topK), int32(l.topP), int32(uint32(l.random)), int32(uint32(l.random >> 32))})
+}
+
+// partsOf returns the parameters and the grid of kernels that have a threadgroup for each part of a
+// row. tokens is the number of tokens of a part; 0: the default.
+func partsOf(logits, out kernels.Tensor, tokens int) (p chooseParams, grid gpu.Grid) {
+	vocab := logits.Cols
+	if tokens == 0 {
+		tokens = max(min(partTokens, vocab), (vocab+mostParts-1)/mostParts)
+	}
+	parts := (vocab + tokens - 1) / tokens
+	grid = gpu.Rows(logits.Rows, min(chooseThreads, (tokens+31)/32*32))
+	grid.Groups.Y = parts
+	return chooseParams{Vocab: uint32(vocab), LogitsStride: uint32(logits.Stride),
+		OutStride: uint32(out.Stride), Parts: uint32(parts), PartTokens: uint32(tokens)}, grid
+}
+
+// Metal implements gpu.Op. The parts of a row find its token and its mass as for Choose.
+func (o *Likeliest) Metal(c *gpu.Context) {
+	rows, vocab := o.Logits.Rows, o.Logits.Cols
+	if rows == 0 || vocab == 0 {
+		return
+	}
+	table, s := c.Table(drawInts*rows), Settings{Temperature: 1}
+	for i := range rows {
+		l := s.limits(vocab)
+		l.put(table[drawInts*i:])
+	}
+	p, grid := partsOf(o.Logits, o.Out, 0)
+	logits, draws, none := gpu.Read(o.Logits), gpu.Ints(table), gpu.Write(kernels.Tensor{})
+	found := c.Scratch(rows * int(p.Parts) * partBytes)
+	chooseBest.Dispatch(c, p, grid, logits, draws, found, none)
+	chooseSum.Dispatch(c, p, grid, logits, draws, found, none, none)
+	likeliest.Dispatch(c, p, gpu.Rows(rows, 32), found.ToRead(), gpu.Write(o.Out))
 }

@@ -1,6 +1,7 @@
 // Package sampling chooses tokens from logits. Adjust applies biases and penalties on recent
 // tokens, Choose takes the most likely token or samples one, and Feed copies chosen tokens into the
-// next pass without waiting for the host.
+// next pass without waiting for the host. Likeliest finds the most likely token of a drafter and
+// its probability.
 //
 // Every implementation chooses the same token. Keys that order logits and weights of tokens are
 // integers, so no sum depends on the order in which threads or devices add. Random numbers are part
@@ -10,13 +11,14 @@ package sampling
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"headroom/kernels"
 )
 
 // Cases returns the cases of this family for the tests, the benchmark and the self-test.
 func Cases() []kernels.Case {
-	return append(append(chooseCases(), adjustCases()...), feedCases()...)
+	return slices.Concat(chooseCases(), adjustCases(), feedCases(), likeliestCases())
 }
 
 // Settings are the sampling parameters of a row. With temperature 0 the most likely token is

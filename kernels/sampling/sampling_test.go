@@ -236,11 +236,47 @@ func TestWeight(t *testing.T) {
 	}
 }
 
+// TestMostLikely has probabilities that are known, and rows without a token, on every device.
+func TestMostLikely(t *testing.T) {
+	inf, ln2 := float32(math.Inf(1)), float32(math.Ln2)
+	for _, d := range kerneltest.Devices(t) {
+		rows := []struct {
+			logits      [3]float32
+			token       int32
+			probability float64
+		}{
+			{[3]float32{0, ln2, 0}, 1, 0.5}, {[3]float32{5, 5, 5}, 0, 1. / 3},
+			{[3]float32{-inf, -7, -inf}, 1, 1}, {[3]float32{-1e30, -ln2, 0}, 2, 2. / 3},
+			{[3]float32{-inf, -inf, -inf}, 0, 0}, {[3]float32{1, inf, 2}, 0, 0},
+			{[3]float32{1, 2, float32(math.NaN())}, 0, 0},
+		}
+		o := &Likeliest{Logits: kernels.NewTensor(d, kernels.F32, len(rows), 3),
+			Out: kernels.NewTensor(d, kernels.I32, len(rows), LikeliestCols)}
+		for i, r := range rows {
+			copy(o.Logits.Row(i), r.logits[:])
+		}
+		for range 2 { // the second time, out has what the first time wrote
+			d.Run(o)
+		}
+		if err := d.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range rows {
+			token, probability := MostLikely(o.row(i))
+			if token != r.token || math.Abs(probability-r.probability) > 1e-6 {
+				t.Errorf("%s: %v: got token %d with probability %g, expected %d with %g", d.Name(),
+					r.logits, token, probability, r.token, r.probability)
+			}
+		}
+	}
+}
+
 // TestChecks expects errors for operands that would make a kernel read out of bounds.
 func TestChecks(t *testing.T) {
 	d := kernels.NewReference()
 	defer d.Close()
 	two, logits := kernels.NewTensor(d, kernels.I32, 2, 1), kernels.NewTensor(d, kernels.F32, 2, 9)
+	four := kernels.NewTensor(d, kernels.I32, 2, 6)
 	for _, c := range []struct {
 		op kernels.Op
 		ok bool
@@ -262,6 +298,9 @@ func TestChecks(t *testing.T) {
 		{&Choose{Logits: kernels.Tensor{Buffer: &kernels.Buffer{Size: 1 << 30}, DType: kernels.F32,
 			Rows: 2, Cols: 1<<23 + 1, Stride: 1<<23 + 1}, Rows: make([]Settings, 2), Out: two},
 			false},
+		{&Likeliest{Logits: logits, Out: four.Columns(2, 6)}, true},
+		{&Likeliest{Logits: logits, Out: four.Columns(1, 5)}, false},
+		{&Likeliest{Logits: logits, Out: four}, false},
 	} {
 		if err := c.op.Check(); (err == nil) != c.ok {
 			t.Errorf("%s: %+v: got error %v, expected none: %t", c.op.Name(), c.op, err, c.ok)

@@ -15,10 +15,10 @@
 //	concurrent dispatch   up to Options.Streams streams
 //	barrier               events that the streams wait for
 //
-// The GPU has separate memory. NewBuffer mirrors buffers up to 1 MiB: each commit starts by copying
-// the bytes it uses to the GPU and ends by copying the bytes it wrote to the host. Larger buffers,
-// and those of Allocate, are managed memory, whose pages migrate between host and GPU. WrapBuffer
-// is for weights: it copies them to the GPU once, on first use.
+// The GPU has separate memory. NewBuffer mirrors buffers up to 1 MiB, and Allocate up to 16 KiB:
+// each commit starts by copying the bytes it uses to the GPU and ends by copying the bytes it wrote
+// to the host. Larger buffers are managed memory, whose pages migrate between host and GPU.
+// WrapBuffer is for weights: it copies them to the GPU once, on first use.
 //
 // A machine with a GPU may have no clang, and a machine with clang no GPU. Compiled kernels are
 // therefore files in a folder that can be copied (compile.go), and Options.CompileOnly makes a

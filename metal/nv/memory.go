@@ -15,6 +15,7 @@ import (
 
 const (
 	maxMirroredBytes = 1 << 20 // NewBuffer mirrors buffers up to this size
+	maxSmallBytes    = 1 << 14 // Allocate mirrors buffers up to this size
 	maxBufferLength  = 1 << 40
 	pageBytes        = 4096
 )
@@ -45,6 +46,11 @@ func (d *Device) NewBuffer(label string, bytes int) (metal.Buffer, error) {
 	if bytes > maxMirroredBytes || d.driver == nil {
 		return d.Allocate(label, bytes)
 	}
+	return d.mirror(label, bytes)
+}
+
+// mirror returns a mirrored buffer, zeroed for the host.
+func (d *Device) mirror(label string, bytes int) (metal.Buffer, error) {
 	if err := base.CheckLength(label, bytes, maxBufferLength); err != nil {
 		return nil, err
 	}
@@ -64,12 +70,18 @@ func (d *Device) NewBuffer(label string, bytes int) (metal.Buffer, error) {
 		return nil, fmt.Errorf("buffer %q of %d bytes: %w", label, bytes, err)
 	}
 	b.memory = unsafe.Slice((*byte)(host), bytes)
+	clear(b.memory)
 	d.keep(b)
 	return b, nil
 }
 
-// Allocate implements metal.Allocator. It returns managed memory, zeroed on the GPU.
+// Allocate implements metal.Allocator. It returns managed memory, zeroed on the GPU. Small buffers,
+// such as the tokens that a pass has chosen, are mirrored: a page of managed memory that the host
+// reads takes over 100 µs to come and to go back, which unified memory does not.
 func (d *Device) Allocate(label string, bytes int) (metal.Buffer, error) {
+	if bytes <= maxSmallBytes && d.driver != nil {
+		return d.mirror(label, bytes)
+	}
 	if err := base.CheckLength(label, bytes, maxBufferLength); err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ import (
 	"headroom/app/service"
 	"headroom/app/settings"
 	"headroom/app/tray"
+	"headroom/app/update"
 	"headroom/app/window"
 	"headroom/engine/problem"
 )
@@ -181,7 +182,7 @@ func (a *agent) begin(f flags) {
 			t := tray.State{State: s, Models: list.Models, Watch: list.Watch,
 				Recent: now.Recent, CanCopy: copyWorks, Notice: a.portNotice,
 				Chats: recent.list(), Downloads: downloads(a.service.Jobs().Jobs()),
-				Figure: tray.Figure(now.MenuBarFigure)}
+				Figure: tray.Figure(now.MenuBarFigure), Update: tray.Update(a.update())}
 			if n := s.Engine.Notice; n != nil && t.Notice == "" {
 				t.Notice = n.Message
 			}
@@ -202,8 +203,8 @@ func (a *agent) begin(f flags) {
 	a.running.Go(func() {
 		notify.Follow(a.context,
 			notify.Options{Host: a.service.Host, Jobs: a.service.Jobs(), Service: notify.New(),
-				Clicked: a.clicked,
-				On:      func() bool { return a.settings.Get().Notifications }})
+				Clicked: a.clicked, Update: a.update,
+				On: func() bool { return a.settings.Get().Notifications }})
 	})
 	start := a.settings.Get().StartsEngine()
 	if f.Start != nil {
@@ -236,7 +237,16 @@ func (a *agent) clicked(n notify.Notice) {
 		a.act(tray.Action{Verb: tray.Start, Text: n.Start})
 		return
 	}
-	a.act(tray.Action{Verb: tray.Open})
+	a.act(tray.Action{Verb: tray.Open, Text: n.Place})
+}
+
+// update returns the newer version that is known, if any.
+func (a *agent) update() notify.Update {
+	s := a.service.Updates.Status()
+	if s.GoesBack || s.Phase != update.Available && s.Phase != update.Ready {
+		return notify.Update{}
+	}
+	return notify.Update{Version: s.Version, Ready: s.Phase == update.Ready}
 }
 
 // act does what a click in the menu asks for.

@@ -138,6 +138,8 @@ def main():
     p.add_argument("--packings", action="store_true",
                    help="compare AWQ, GPTQ and compressed-tensors with transformers; see "
                         "packings.py")
+    p.add_argument("--convert", action="store_true",
+                   help="compare headroom convert with mlx-lm; see conversions.py")
     p.add_argument("--golden", default="", metavar="TYPE",
                    help="write engine/models/testdata/tiny/TYPE; see golden.py")
     p.add_argument("--blocks", action="store_true",
@@ -167,6 +169,10 @@ def main():
             import packings  # needs PyTorch
             chosen = types if o.types else packings.TYPES
             failed = packings.run(chosen, TYPES, o.headroom, folder, compare, PROMPT_TOKENS)
+            sys.exit(f"oracle: failed: {', '.join(failed)}" if failed else 0)
+        if o.convert:
+            import conversions  # needs a C++ compiler
+            failed = conversions.compare(types, TYPES, o.headroom, folder, not o.types)
             sys.exit(f"oracle: failed: {', '.join(failed)}" if failed else 0)
         failed = list(run(types, o.headroom, o.keep or folder, o.verbose))
     if not o.types:

@@ -44,7 +44,7 @@ describe('the memory bar', () => {
 
 test('the bar of a model says its need, or its downloaded share', () => {
   const model = fakeModel({ id: 'm', needBytes: 7 * GiB });
-  expect(needSentence(model, 15 * GiB)).toBe('It needs ~7.0 GB of 15.0 GB available.');
+  expect(needSentence(model, 15 * GiB)).toBe('It needs ~7.0 GB, of 15.0 GB available.');
   const download = { doneBytes: 36e8, totalBytes: 1e10, missing: [], parts: [] };
   expect(needSentence({ ...model, state: 'downloading', download }, 0)).toBe(
     '36 percent of it is downloaded.',
@@ -66,18 +66,18 @@ test('the bar of a finished request says where its prompt came from', () => {
 });
 
 test('the treemap says its size and its largest conversation', () => {
-  expect(treemapSentence([{ title: 'Memory only', bytes: 0 }], 'Untitled')).toBe(
+  expect(treemapSentence([{ title: 'Memory only', bytes: 0 }], 'Untitled', 0)).toBe(
     'The cache holds no conversations on disk.',
   );
-  expect(treemapSentence([{ title: '', bytes: 3e9 }], 'Untitled')).toBe(
+  expect(treemapSentence([{ title: '', bytes: 3e9 }], 'Untitled', 3e9)).toBe(
     'The cache holds 1 conversation in 3.0 GB. The largest is “Untitled” with 3.0 GB.',
   );
   const two = [
     { title: 'Small', bytes: 1e9 },
     { title: 'Large', bytes: 2e9 },
   ];
-  expect(treemapSentence(two, 'Untitled')).toBe(
-    'The cache holds 2 conversations in 3.0 GB. The largest is “Large” with 2.0 GB.',
+  expect(treemapSentence(two, 'Untitled', 3.5e9)).toBe(
+    'The cache holds 2 conversations in 3.5 GB. The largest is “Large” with 2.0 GB.',
   );
 });
 

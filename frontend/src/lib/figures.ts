@@ -13,6 +13,8 @@ import type { Conversation, FinishedRequest, Model, Segment } from './backend/ty
 import type { Job } from './backend/transfers';
 import { partsOf } from './causes';
 import { count, diskBytes, memoryBytes, share, tokens } from './format';
+import { shortContext } from './models';
+import { verdicts } from '../strings/models';
 import { segmentTexts } from './segments';
 
 /** The marks of a memory bar, in bytes; 0: no mark. */
@@ -47,13 +49,18 @@ export function memorySentence(
 }
 
 /** The small bar of a model; empty where the model has none. */
-export function needSentence(model: Model, roomBytes: number): string {
+export function needSentence(model: Model, roomBytes: number, contextTokens = 0): string {
   if (model.state === 'downloading') {
     const { doneBytes = 0, totalBytes = 0 } = model.download ?? {};
     return totalBytes > 0 ? needFigure.downloaded(spokenShare(doneBytes, totalBytes)) : '';
   }
   if (model.state !== 'ready' || model.error) return '';
-  return needFigure.needs(memoryBytes(model.needBytes), memoryBytes(roomBytes));
+  const need = memoryBytes(model.needBytes);
+  const context = shortContext(model, contextTokens);
+  return needFigure.needs(
+    context > 0 ? verdicts.needAt(need, count(context)) : need,
+    memoryBytes(roomBytes),
+  );
 }
 
 /** The bar of a finished request: where its prompt's tokens came from. */
@@ -64,17 +71,18 @@ export function promptSentence(request: FinishedRequest): string {
   return promptFigure.prompt(tokens(request.promptTokens), parts.join(', '));
 }
 
-/** The treemap of the cache. */
+/** The treemap of the cache, whose size includes what conversations share. */
 export function treemapSentence(
   conversations: readonly Pick<Conversation, 'title' | 'bytes'>[],
   untitled: string,
+  totalBytes: number,
 ): string {
   const stored = conversations.filter(({ bytes }) => bytes > 0);
   if (stored.length === 0) return treemapFigure.empty;
   const largest = stored.reduce((most, one) => (one.bytes > most.bytes ? one : most));
   return treemapFigure.treemap(
     count(stored.length),
-    diskBytes(stored.reduce((sum, { bytes }) => sum + bytes, 0)),
+    diskBytes(totalBytes),
     largest.title || untitled,
     diskBytes(largest.bytes),
   );

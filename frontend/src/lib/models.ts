@@ -32,17 +32,24 @@ export function matching(models: readonly Model[], kind: Kind, filter: string): 
   return models.filter((model) => {
     if (!belongs[kind](model)) return false;
     if (wanted.length === 0) return true;
-    const words = [
-      model.id,
-      model.name,
-      model.architecture,
-      model.quantization,
-      ...model.places.map(({ path }) => path),
-    ]
-      .join(' ')
-      .toLowerCase();
+    const words = wordsOf(model);
     return wanted.every((word) => words.includes(word));
   });
+}
+
+/** What a search looks through, by model: made once, as each key searches thousands of models. */
+const searched = new WeakMap<Model, string>();
+
+function wordsOf(model: Model): string {
+  let words = searched.get(model);
+  if (words === undefined) {
+    const { id, name, architecture, quantization, places } = model;
+    words = [id, name, architecture, quantization, ...places.map(({ path }) => path)]
+      .join(' ')
+      .toLowerCase();
+    searched.set(model, words);
+  }
+  return words;
 }
 
 const numbers: Record<Exclude<ModelColumn, 'name' | 'use'>, (model: Model) => number> = {
@@ -50,7 +57,28 @@ const numbers: Record<Exclude<ModelColumn, 'name' | 'use'>, (model: Model) => nu
   size: (model) => model.sizeBytes,
   need: (model) => model.needBytes,
 };
-const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
+
+/** The names as they sort, by model: comparing two of them is much faster than a collator. */
+const sortNames = new WeakMap<Model, string>();
+
+/** A name without case and accents, and with numbers of one length: "m2" comes before "m10". */
+function sortName(model: Model): string {
+  let name = sortNames.get(model);
+  if (name === undefined) {
+    name = model.name
+      .normalize('NFD')
+      .replace(/\p{M}/gu, '')
+      .toLowerCase()
+      .replace(/\d+/g, (digits) => digits.padStart(12, '0'));
+    sortNames.set(model, name);
+  }
+  return name;
+}
+
+function compareNames(a: Model, b: Model): number {
+  const [one, other] = [sortName(a), sortName(b)];
+  return one < other ? -1 : one > other ? 1 : 0;
+}
 
 /** The ids of models and the times of their last use. */
 export type LastUse = ReadonlyMap<string, number>;
@@ -79,11 +107,24 @@ export function ordered(
       (a, b) =>
         useRank(a) - useRank(b) ||
         (used.get(b.id) ?? 0) - (used.get(a.id) ?? 0) ||
-        collator.compare(a.name, b.name),
+        compareNames(a, b),
     );
-  if (column === 'name') return models.toSorted((a, b) => sign * collator.compare(a.name, b.name));
+  if (column === 'name') return models.toSorted((a, b) => sign * compareNames(a, b));
   const value = numbers[column];
   return models.toSorted((a, b) => sign * (value(a) - value(b)));
+}
+
+/** The most models in a list to choose from: the browser draws all of it. */
+export const mostChoices = 200;
+
+/**
+ * The models of a list to choose from, in their order. Of more than mostChoices, those are left out
+ * that come last by use; the Models page and the palette have them all. The chosen one stays.
+ */
+export function choices(models: readonly Model[], chosen = ''): readonly Model[] {
+  if (models.length <= mostChoices) return models;
+  const kept = new Set(ordered(models, { column: 'use', down: false }).slice(0, mostChoices));
+  return models.filter((model) => kept.has(model) || model.id === chosen);
 }
 
 /** A download whose files have not grown for this long is paused. */
@@ -115,10 +156,28 @@ export function verdict(model: Model, now: number): { text: string; tone: Tone }
   return { text: verdicts.fits[model.fits], tone: fitTones[model.fits] };
 }
 
-/** "Needs ~7.2 GB, 15.5 GB available". Empty for a model that cannot be loaded. */
-export function needText(model: Model, roomBytes: number): string {
+/**
+ * The context for which a model's need is given if that is shorter than a reader expects: than the
+ * chosen one or, without a choice, than the longest that the model supports. Otherwise 0.
+ */
+export function shortContext(model: Model, chosenTokens: number): number {
+  if (model.state !== 'ready' || model.error) return 0;
+  const { contextTokens } = model.need;
+  return contextTokens < (chosenTokens || model.contextTokens) ? contextTokens : 0;
+}
+
+/**
+ * "Needs ~7.2 GB for 22,528 tokens, 15.5 GB available", with the context if it is short. Empty for
+ * a model that cannot be loaded.
+ */
+export function needText(model: Model, roomBytes: number, chosenTokens = 0): string {
   if (model.state !== 'ready' || model.error) return '';
-  return verdicts.needs(memoryBytes(model.needBytes), memoryBytes(roomBytes));
+  const need = memoryBytes(model.needBytes);
+  const context = shortContext(model, chosenTokens);
+  return verdicts.needs(
+    context > 0 ? verdicts.needAt(need, count(context)) : need,
+    memoryBytes(roomBytes),
+  );
 }
 
 /** What the need of a model covers: "weights 4.3 GB, one conversation of 40,960 tokens 2.5 GB". */
@@ -158,9 +217,9 @@ export function publisher(model: Model): string {
 /** The contexts to choose from; 0: the context that each model would be loaded with. */
 export const contexts = [0, 8192, 32768, 65536, 131072, 262144];
 
-/** The short form of a context: 32768 → "32K". */
+/** The short form of a context, rounded down: 32768 → "32K". */
 export function contextText(tokens: number): string {
-  return tokens % 1024 === 0 && tokens >= 1024 ? `${tokens / 1024}K` : String(tokens);
+  return tokens >= 1024 ? `${Math.floor(tokens / 1024)}K` : String(tokens);
 }
 
 /** The formats of keys and values that a person can choose, as the settings name them. */

@@ -256,9 +256,10 @@ export const reuse = {
   nothing: 'no requests yet',
   line: (share: Text, all: Text, memory: Text, disk: Text) =>
     `${share} of ${all} reused: ${memory} from memory, ${disk} from disk.`,
+  again: (share: Text) => `${share} computed again.`,
   help:
     'Prompt tokens of all requests since Headroom started, and the part of them that the cache ' +
-    'had in memory or on disk. Counted.',
+    'had in memory or on disk. Counted. Computed again: the cache was missed. Estimated.',
 };
 
 export const cacheMissDetails = {

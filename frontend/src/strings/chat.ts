@@ -2,6 +2,7 @@
 import type { Text } from './text';
 
 export const chat = {
+  answered: (answer: Text) => `Answer: ${answer}`,
   title: 'Chat',
   /** What the demo model can answer. */
   demoSuggestions: [

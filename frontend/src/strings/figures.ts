@@ -15,7 +15,7 @@ export const memoryFigure = {
 };
 
 export const needFigure = {
-  needs: (needBytes: Text, roomBytes: Text) => `It needs ~${needBytes} of ${roomBytes} available.`,
+  needs: (need: Text, roomBytes: Text) => `It needs ~${need}, of ${roomBytes} available.`,
   downloaded: (percent: Text) => `${percent} of it is downloaded.`,
 };
 

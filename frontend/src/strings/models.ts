@@ -57,6 +57,7 @@ export const verdicts = {
   fits: { yes: 'Fits', tight: 'Tight', no: 'Does not fit' },
   needs: (needBytes: Text, availableBytes: Text) =>
     `Needs ~${needBytes}, ${availableBytes} available`,
+  needAt: (needBytes: Text, contextTokens: Text) => `${needBytes} for ${contextTokens} tokens`,
 };
 
 /** What the need of a model covers. */
@@ -109,6 +110,8 @@ export const modelTable = {
 };
 
 export const need = {
+  figure: (needBytes: Text) => `~${needBytes}`,
+  figureAt: (needBytes: Text, contextTokens: Text) => `~${needBytes} at ${contextTokens}`,
   help: (need: Text) =>
     `${need}. Estimated before loading: weights, cache and scratch. GB of 2^30 bytes.`,
 };
@@ -268,6 +271,8 @@ export const jobRows = {
   import: (title: Text) => `Importing ${title}`,
   download: (title: Text) => `Downloading ${title}`,
   moveCache: (dir: Text) => `Moving the cache to ${dir}`,
+  finished: (jobs: Text) => `${jobs} finished`,
+  dismissAll: 'Dismiss all',
   withPhase: (progress: Text, phase: Text) => `${progress} (${phase})`,
   stop: 'Stop',
   resume: 'Resume',

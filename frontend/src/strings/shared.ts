@@ -102,6 +102,13 @@ export const palette = {
   whatIf: 'What if: another context or model',
   port: 'Port of the endpoint',
   login: 'Start at login',
+  speed: 'Speed and memory over time',
+  /** Other words for what a person looks for. */
+  words: {
+    report: 'error crash problem issue feedback',
+    updates: 'version upgrade newest',
+    speed: 'fast slow tokens second chart performance',
+  },
   startEngine: 'Start the engine',
   stopEngine: 'Stop the engine',
   copyEndpoint: 'Copy the endpoint’s address',

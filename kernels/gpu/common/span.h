@@ -28,3 +28,9 @@ inline int span_of(device const Span* spans, int count, int row) {
   }
   return count;
 }
+
+// Returns the slot that gets the state after a row of the batch, or -1. The table follows the spans
+// if states are kept inside them.
+inline int slot_after(device const Span* spans, uint count, int row) {
+  return ((device const int*)(spans + count))[row];
+}

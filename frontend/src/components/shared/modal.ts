@@ -1,9 +1,12 @@
 // {@attach modal} opens a dialog over the page. The focus goes to its first field, or else to the
-// one with data-first, and comes back when it closes.
+// one with data-first. When it closes, it comes back, to a neighbour if what opened it has gone.
+import { placeOf, restoreFocus } from '../../lib/focus';
 import type { Attachment } from 'svelte/attachments';
 
 export const modal: Attachment<HTMLDialogElement> = (dialog) => {
-  const before = document.activeElement;
+  const { activeElement } = document;
+  const opener = activeElement === document.body ? document.querySelector('main') : activeElement;
+  const before = opener instanceof HTMLElement ? placeOf(opener) : null;
   if (dialog.showModal) dialog.showModal();
   else dialog.setAttribute('open', '');
   const first =
@@ -12,9 +15,6 @@ export const modal: Attachment<HTMLDialogElement> = (dialog) => {
   first?.focus();
   return () => {
     // Svelte removes the dialog without closing it, which would leave the focus on the body.
-    queueMicrotask(() => {
-      const lost = !document.activeElement || document.activeElement === document.body;
-      if (lost && before instanceof HTMLElement && before.isConnected) before.focus();
-    });
+    queueMicrotask(() => before && restoreFocus(before));
   };
 };

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 505d396707b53b14e62445ab4c9d7e7f5aca8a12b9e42007301623b6ad220fef
+// SHA-256 of openapi.json: e513652b2c4c785939de99858e335f7fd7362187890e1a424c5aa8843e54838c
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -616,6 +616,7 @@ export interface HostReuse {
   computedTokens: number;
   diskTokens: number;
   memoryTokens: number;
+  recomputedTokens: number;
 }
 
 export interface HostSample {

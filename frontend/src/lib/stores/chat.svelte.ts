@@ -44,6 +44,8 @@ export class ChatStore {
   tools = $state.raw<unknown[]>([]);
   /** The next new conversation is private. */
   #nextIsPrivate = $state(false);
+  /** The unsent question of each chat. Closing the page loses them. */
+  readonly drafts = new Map<string, { text: string; attachments: Attachment[] }>();
   /** The page is closing: an answer that ends now has not failed. */
   #leaving = false;
   #backend: Backend;

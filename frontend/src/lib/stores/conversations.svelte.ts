@@ -47,6 +47,8 @@ export class Conversations {
   /** The excerpt of each match, by id; null: no search. */
   found = $state.raw<ReadonlyMap<string, string> | null>(null);
 
+  /** Where the open conversation was found: it is asked for often, and there may be thousands. */
+  #openAt = -1;
   readonly #disk: ChatsBackend;
   readonly #storage: Storage;
   /** By id, the first message that differs from the file. */
@@ -73,7 +75,10 @@ export class Conversations {
   }
 
   get open(): Conversation | null {
-    return this.all.find(({ id }) => id === this.openId) ?? null;
+    const { openId, all } = this;
+    if (openId === '') return null;
+    if (all[this.#openAt]?.id !== openId) this.#openAt = all.findIndex(({ id }) => id === openId);
+    return all[this.#openAt] ?? null;
   }
 
   /** The conversations that match the search. */

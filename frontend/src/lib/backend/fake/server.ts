@@ -8,15 +8,21 @@ import { refused, respond } from './routes';
 import { fakeState, idleSpeed, withEntries } from './state';
 import { complete, streamEvents } from './streams';
 import type { Conversation, Model, State } from '../types';
+import { newMessage } from '../../stores/conversations';
 
 const sampleMs = 5000;
 /** The model whose download finishDownload completes. */
 const downloading = 'mlx-community/Half-Here-8bit';
 
-/** How many models and conversations are added to the few that exist. */
+/**
+ * How many models, cached conversations and chats are added to the few that exist. The latest chat
+ * has that many messages.
+ */
 export interface Many {
   models: number;
   conversations: number;
+  chats?: number;
+  messages?: number;
 }
 
 export class FakeServer {
@@ -79,6 +85,7 @@ function freshBackend(address: string, many: Many): FakeBackend {
   backend.prefillTokens = 32;
   backend.found = [...fakeModels(), ...stepModels(), ...manyModels(many.models)];
   backend.kept = kept;
+  addChats(backend, many.chats ?? 0, many.messages ?? 2);
   backend.requests = [];
   backend.general.readOnly = ['port'];
   return backend;
@@ -125,6 +132,21 @@ function manyModels(number: number): Model[] {
       parameters: (1 + (i % 97)) * 2e8,
     }),
   );
+}
+
+function addChats({ chats }: FakeBackend, number: number, messages: number): void {
+  const now = Date.now();
+  const text = (i: number) =>
+    `Message ${i}: **bold**, \`code\` and a list.\n\n- one\n- two\n\n` + 'Some words. '.repeat(20);
+  for (let i = 0; i < number; i++)
+    chats.put(
+      `chat-${i}`,
+      `Chat ${i} about thing ${i % 113}`,
+      now - i * 60_000,
+      Array.from({ length: i === 0 ? messages : 2 }, (_, at) =>
+        newMessage(at % 2 === 0 ? 'user' : 'assistant', text(at)),
+      ),
+    );
 }
 
 function manyConversations(number: number): Conversation[] {

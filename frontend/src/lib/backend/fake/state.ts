@@ -70,7 +70,12 @@ export function fakeState(now = Date.now()): State {
     endpoint: { url: 'http://127.0.0.1:11811/v1', uiUrl: 'http://127.0.0.1:11811/' },
     memory: fakeMemory(true),
     cache: fakeCache({}),
-    reuse: { memoryTokens: 940_000, diskTokens: 20_000, computedTokens: 40_000 },
+    reuse: {
+      memoryTokens: 940_000,
+      diskTokens: 20_000,
+      computedTokens: 40_000,
+      recomputedTokens: 15_000,
+    },
     speed: {
       ...runningSpeed,
       history: Array.from({ length: historySamples }, (_, index) => sample(index)),

@@ -1,0 +1,117 @@
+package commands
+
+// A model in another packing: `headroom convert`.
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"headroom/app/hub"
+	"headroom/engine/convert"
+)
+
+// Convert is `headroom convert`.
+type Convert struct {
+	Source string `arg:"" help:"Model to convert: a folder, or a name of the list of models." placeholder:"DIR_OR_NAME"`
+	Dest   string `arg:"" help:"Folder for the result. It must not exist, be empty, or have an unfinished run of the same conversion, which then goes on." type:"path" placeholder:"DIR"`
+
+	Quantize       bool     `short:"q" help:"Pack the matrices. The flags for how to pack them imply it."`
+	Bits           int      `aliases:"q-bits" help:"Bits of a code: 2, 3, 4, 5, 6 or 8. Default: that of the mode." placeholder:"N"`
+	GroupSize      int      `aliases:"q-group-size" help:"Elements of a row that share a scale: 32, 64 or 128 in affine. Default: that of the mode." placeholder:"N"`
+	Mode           string   `aliases:"q-mode" help:"How elements are packed: affine (4 bits in groups of 64), mxfp4 (4, 32), mxfp8 (8, 32) or nvfp4 (4, 16). Default: affine." enum:",affine,mxfp4,mxfp8,nvfp4" default:"" placeholder:"MODE"`
+	QuantPredicate string   `help:"Recipe with two numbers of bits: mixed_2_6, mixed_3_4, mixed_3_6 or mixed_4_6. The larger one is for the head and some projections of values and down." enum:",mixed_2_6,mixed_3_4,mixed_3_6,mixed_4_6" default:"" placeholder:"RECIPE"`
+	Override       []string `help:"Format of a module by its path, in which * stands for any text: PATH=8, PATH=4:32, PATH=mxfp4 or PATH=plain; may be repeated." placeholder:"PATH=FORMAT" sep:"none"`
+	Dequantize     bool     `short:"d" help:"Unpack a packed model."`
+	DType          string   `name:"dtype" help:"Type of what is not packed, and of scales: float16, bfloat16 or float32. Default: that of config.json, or of each tensor." enum:",float16,bfloat16,float32" default:"" placeholder:"TYPE"`
+}
+
+// Run converts the model and shows the progress. A second run goes on where the first was stopped.
+func (c *Convert) Run(ctx context.Context, t *terminal) error {
+	source, err := resolveBench(c.Source)
+	if err != nil {
+		return err
+	}
+	o := convert.Options{
+		Quantize: c.Quantize || c.Bits != 0 || c.GroupSize != 0 || c.Mode != "" ||
+			c.QuantPredicate != "" || c.Override != nil,
+		Mode: c.Mode, Bits: c.Bits, Group: c.GroupSize, Recipe: c.QuantPredicate,
+		Overrides: c.Override, Dequantize: c.Dequantize, DType: c.DType,
+		Warn: func(text string) { fmt.Fprintln(t.err, printable(text)) },
+	}
+	if hub.CheckID(c.Source) == nil {
+		o.Name = c.Source
+	}
+	p := newConvertProgress(t.err)
+	o.Progress = p.update
+	done, err := convert.Run(ctx, source, c.Dest, o)
+	p.clear()
+	if err != nil {
+		if ctx.Err() != nil {
+			fmt.Fprintln(t.err, "Stopped. Run the same command to go on.")
+		}
+		return err
+	}
+	fmt.Fprintf(t.out, "%s: %s in %s, %.2f bits per weight", c.Dest, formatBytes(done.Bytes),
+		count(done.Files, "file"), done.BitsPerWeight)
+	if done.Kept > 0 {
+		fmt.Fprintf(t.out, ", %d from an earlier run", done.Kept)
+	}
+	fmt.Fprintf(t.out, ", %s\n", formatSeconds(done.Seconds))
+	return nil
+}
+
+// convertProgress shows how much is written: a line that changes on a terminal, and one every few
+// seconds elsewhere.
+type convertProgress struct {
+	out        io.Writer
+	onTerminal bool
+
+	mu           sync.Mutex
+	begun, shown time.Time
+	first        int64 // written before the first update
+}
+
+func newConvertProgress(out io.Writer) *convertProgress {
+	now := time.Now()
+	return &convertProgress{out: out, onTerminal: isTerminal(out), begun: now, shown: now,
+		first: -1}
+}
+
+// update is called after each piece, by several goroutines.
+func (p *convertProgress) update(done, total int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now, every := time.Now(), reportEvery
+	if p.first < 0 {
+		p.first, p.begun = done, now
+	}
+	if p.onTerminal {
+		every = 250 * time.Millisecond
+	}
+	if now.Sub(p.shown) < every {
+		return
+	}
+	p.shown = now
+	line := fmt.Sprintf("Writing: %s of %s (%d %%)", formatBytes(done), formatBytes(total),
+		min(100*done/max(total, 1), 100))
+	if seconds := now.Sub(p.begun).Seconds(); seconds > 0 && done > p.first {
+		speed := float64(done-p.first) / seconds
+		left := time.Duration(float64(total-done) / speed * float64(time.Second))
+		line += fmt.Sprintf(", %s/s, %s left", formatBytes(int64(speed)), left.Round(time.Second))
+	}
+	if p.onTerminal {
+		fmt.Fprint(p.out, "\r\x1b[K"+clip(line, 120))
+		return
+	}
+	fmt.Fprintln(p.out, line)
+}
+
+// clear removes the line.
+func (p *convertProgress) clear() {
+	if p.onTerminal {
+		fmt.Fprint(p.out, "\r\x1b[K")
+	}
+}

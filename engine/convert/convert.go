@@ -1,0 +1,224 @@
+// Package convert writes a model in MLX's format: packed as mlx-lm packs it, plain, or unpacked.
+//
+// It reads any packing that package checkpoint reads. Names and shapes become those of mlx-lm's
+// classes (families.go), packed groups have the bits of MLX on a GPU (kernels/quantize), and
+// config.json, the index and the other files are those that mlx-lm writes (files.go). So mlx-lm and
+// Headroom both load the result.
+//
+// A conversion has a plan: the tensors of the result (tensor.go), how each is packed (formats.go),
+// and its place in a file (layout.go). Then all cores fill the files piece by piece (work.go). The
+// memory is that of the pieces being worked on. A conversion that was stopped goes on with the
+// first file that is not complete (resume.go).
+package convert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"headroom/app/disk"
+	"headroom/engine/checkpoint"
+	"headroom/engine/models"
+	"headroom/engine/problem"
+	"headroom/kernels"
+)
+
+// Options say what the result is. With the zero value, it is plain, in the type of config.json.
+type Options struct {
+	// Quantize packs the matrices. The other fields below say how.
+	Quantize bool
+	Mode     string // "affine" if empty, "mxfp4", "mxfp8" or "nvfp4"
+	Bits     int    // 0: that of the mode
+	Group    int    // elements that share a scale; 0: that of the mode
+	Recipe   string // one of Recipes; "" packs all matrices alike
+	// Overrides are formats of modules: "PATH=BITS", "PATH=MODE", "PATH=BITS:GROUP", "PATH=plain".
+	// PATH is that of mlx-lm. "*" in it stands for any text.
+	Overrides []string
+
+	// Dequantize unpacks a packed model. Without it, and without Quantize, such a model is refused.
+	Dequantize bool
+	// DType is the type of plain tensors and of scales: "float16", "bfloat16" or "float32"; "":
+	// that of config.json, or else the one that each tensor has.
+	DType string
+
+	// Name is that of the model on Hugging Face, for the card; "": it is not known.
+	Name string
+	// Progress, if it is not nil, is called now and then with the size of what is written.
+	Progress func(done, total int64)
+	// Warn, if it is not nil, is called with each thing that the user should know.
+	Warn func(text string)
+
+	threads    int                                // 0: all cores
+	shardBytes int64                              // 0: mlx-lm's
+	free       func(folder string) (int64, error) // nil: disk.FreeBytes
+	wrote      func(shard string) error           // nil, or called after each file
+}
+
+// Result describes a finished conversion.
+type Result struct {
+	Bytes         int64 // of all tensors
+	Files         int
+	Kept          int // files that an earlier run had finished
+	BitsPerWeight float64
+	Seconds       float64
+}
+
+// Run converts the model in source to dest, a folder that it makes. Errors are Problems. If ctx
+// ends it stops and returns the error of ctx; the same call goes on later.
+func Run(ctx context.Context, source checkpoint.Source, dest string, o Options) (Result, error) {
+	begun := time.Now()
+	if o.free == nil {
+		o.free = disk.FreeBytes
+	}
+	if o.threads == 0 {
+		o.threads = runtime.GOMAXPROCS(0)
+	}
+	if o.Warn == nil {
+		o.Warn = func(string) {}
+	}
+	c, err := open(source, o)
+	if err != nil {
+		return Result{}, err
+	}
+	defer c.close()
+	if err := c.plan(); err != nil {
+		return Result{}, err
+	}
+	if err := c.begin(dest); err != nil {
+		return Result{}, err
+	}
+	defer c.unlock()
+	if err := c.write(ctx); err != nil {
+		return Result{}, err
+	}
+	if err := c.finish(); err != nil {
+		return Result{}, err
+	}
+	return Result{Bytes: c.bytes, Files: len(c.shards), Kept: c.keptShards,
+		BitsPerWeight: float64(c.bytes) * 8 / float64(max(c.parameters, 1)),
+		Seconds:       time.Since(begun).Seconds()}, nil
+}
+
+// conversion is a running conversion.
+type conversion struct {
+	o       Options
+	source  checkpoint.Source
+	config  *checkpoint.Config
+	family  *family
+	weights *checkpoint.Weights
+	reads   *reader
+
+	tensors    []*tensor
+	shards     []*shard
+	formats    formats
+	bytes      int64
+	parameters int64
+
+	dest       string
+	lock       interface{ Unlock() error }
+	state      state
+	keptShards int
+}
+
+// open opens the model and refuses one that cannot be converted.
+func open(src checkpoint.Source, o Options) (*conversion, error) {
+	config, err := src.Config()
+	if err != nil {
+		return nil, err
+	}
+	c := &conversion{o: o, source: src, config: config, family: families[config.ModelType]}
+	if c.family == nil {
+		return nil, problem.Architecture(config.ModelType, Supported())
+	}
+	if err := models.Check(config); err != nil {
+		return nil, err
+	}
+	if c.formats, err = newFormats(o, c.family); err != nil {
+		return nil, err
+	}
+	if c.weights, err = checkpoint.Open(src, config, kernels.NewReference()); err != nil {
+		return nil, err
+	}
+	c.reads = newReader(c.weights)
+	return c, nil
+}
+
+func (c *conversion) close() {
+	c.reads.close()
+	_ = c.weights.Close()
+	c.weights.Device.Close()
+}
+
+// plan sets the tensors of the result and their places.
+func (c *conversion) plan() error {
+	values, err := c.weights.Values()
+	if err != nil {
+		return err
+	}
+	if err := c.checkPacking(values); err != nil {
+		return err
+	}
+	m := newMapping(c.config, values, c.keepsPacked())
+	for _, step := range commonSteps {
+		step(m)
+	}
+	for _, step := range c.family.steps {
+		step(m)
+	}
+	if m.err != nil {
+		return m.err
+	}
+	c.tensors = m.sorted()
+	if err := c.setTypes(); err != nil {
+		return err
+	}
+	if err := c.formats.assign(c.tensors, c.config); err != nil {
+		return err
+	}
+	return c.layOut()
+}
+
+// keepsPacked reports whether experts that the original has in MLX's format stay packed.
+func (c *conversion) keepsPacked() bool { return !c.o.Dequantize && c.family.packed }
+
+// checkPacking refuses a packed model if nothing says what to do with it.
+func (c *conversion) checkPacking(values []checkpoint.Values) error {
+	if c.o.Quantize && c.o.Dequantize {
+		return problem.New(problem.BadRequest, "Choose either to quantize or to dequantize",
+			"both were asked for", "Leave one of them out.")
+	}
+	if c.o.Quantize || c.o.Dequantize || c.keepsPacked() {
+		return nil
+	}
+	for _, v := range values {
+		if v.Packing != "" {
+			return problem.New(problem.BadRequest, "This model is packed already",
+				fmt.Sprintf("tensor %s is packed as %s", v.Name, v.Packing),
+				"To pack it in another way, quantize it. To unpack it, dequantize it.")
+		}
+	}
+	return nil
+}
+
+// wrap returns the Problem of an error of a file.
+func wrap(err error, message string) error {
+	var p *problem.Problem
+	if err == nil || errors.As(err, &p) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	code := problem.Internal
+	if disk.IsFull(err) {
+		code = problem.DiskFull
+	}
+	return problem.Wrap(code, err, message, "Check the disk and run the same command again.")
+}
+
+// exists reports whether there is something at a path.
+func exists(elements ...string) bool {
+	_, err := os.Lstat(filepath.Join(elements...))
+	return err == nil
+}
