@@ -38,9 +38,11 @@ export function runWindowCommand(command: string, parts: WindowParts): void {
 
 /** Goes to a page and moves the focus there, so that a screen reader says its name. */
 export function goTo(router: Router, page: string): void {
+  const main = document.querySelector('main');
+  // Before the page leaves, or the focus would go to a neighbour of the control that had it.
+  if (router.page !== page) main?.focus();
   router.go(page);
   setTimeout(() => {
-    const main = document.querySelector('main');
     if (main && !main.contains(document.activeElement)) main.focus();
   });
 }
