@@ -48,12 +48,20 @@ export const windowSteps = [
         (await page.getByRole('navigation', { name: 'Pages' }).getByRole('button').count()) -
         1 +
         (await page.getByTestId('facts').locator('[tabindex="0"]').count());
-      for (let i = 0; i <= others; i++) await page.keyboard.press('Tab');
+      const seen = [];
+      for (let i = 0; i <= others; i++) {
+        await page.keyboard.press('Tab');
+        seen.push(await page.evaluate(() => document.activeElement.outerHTML.slice(0, 60)));
+      }
       const focused = await page.evaluate(() => {
         const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);
         return { role: document.activeElement.getAttribute('role'), outlineStyle, outlineWidth };
       });
-      assert.deepEqual(focused, { role: 'switch', outlineStyle: 'solid', outlineWidth: '2px' });
+      assert.deepEqual(
+        focused,
+        { role: 'switch', outlineStyle: 'solid', outlineWidth: '2px' },
+        seen.join('\n'),
+      );
     },
   ],
 

@@ -85,13 +85,18 @@ export function keepFocus(): () => void {
       if (isLost() && place?.element === target && takesFocus(place.element)) place = null;
     });
   };
-  const observer = new MutationObserver(() => {
+  const search = () => {
     if (!place || !isLost() || closed(place)) return;
     // A control that is disabled for a moment gets the focus back afterwards.
     if (place.element.isConnected && place.element.matches(':disabled')) return;
     const gone = place;
     place = null; // nothing is searched twice; what gets the focus is the next place
     restoreFocus(gone);
+  };
+  // Not at once: while Tab moves the focus, nothing has it for a moment, and a tooltip that closes
+  // then is a mutation, too.
+  const observer = new MutationObserver(() => {
+    if (place && isLost()) setTimeout(search);
   });
   observer.observe(document.body, {
     subtree: true,
