@@ -87,6 +87,9 @@ func Run(ctx context.Context, in, out string, o Options) (Counts, error) {
 	if o.Parallel <= 0 {
 		o.Parallel = 16
 	}
+	if err := regular(in); err != nil {
+		return Counts{}, err
+	}
 	input, err := os.Open(in)
 	if err != nil {
 		return Counts{}, unreadable(in, err)
@@ -96,10 +99,11 @@ func Run(ctx context.Context, in, out string, o Options) (Counts, error) {
 	if err != nil {
 		return Counts{}, err
 	}
-	file, answered, err := resume(in, out)
+	file, answered, unlock, err := resume(in, out)
 	if err != nil {
 		return Counts{}, err
 	}
+	defer unlock()
 	if _, err := input.Seek(0, io.SeekStart); err != nil {
 		return Counts{}, errors.Join(unreadable(in, err), file.Close())
 	}
@@ -148,8 +152,7 @@ func (r *run) all(ctx context.Context, input io.Reader, answered map[string]bool
 		q.Body = bytes.Clone(q.Body)
 		working.Go(func() {
 			defer func() { <-free }()
-			if err := r.one(ctx, q); err != nil {
-				r.fail(err)
+			if r.one(ctx, q) != nil {
 				cancel()
 			}
 		})
@@ -174,12 +177,17 @@ func (r *run) note(change func(*Counts)) {
 	}
 }
 
-func (r *run) fail(err error) {
+// write adds a line to the output. After an error nothing more is written: the last line may be
+// incomplete.
+func (r *run) write(line []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil {
-		r.err = err
+		if _, err := r.out.Write(append(line, '\n')); err != nil {
+			r.err = notWritten(err)
+		}
 	}
+	return r.err
 }
 
 // one answers a request. Nothing is written if ctx has ended: the next run answers it.
@@ -197,11 +205,8 @@ func (r *run) one(ctx context.Context, q request) error {
 	if err != nil {
 		return problem.Wrap(problem.Internal, err, "An answer cannot be written", "")
 	}
-	r.mu.Lock()
-	_, err = r.out.Write(append(line, '\n'))
-	r.mu.Unlock()
-	if err != nil {
-		return notWritten(err)
+	if err := r.write(line); err != nil {
+		return err
 	}
 	r.note(func(c *Counts) {
 		if answer.ok() {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"headroom/engine/problem"
@@ -157,6 +158,73 @@ func TestRefused(t *testing.T) {
 	if _, err := Run(context.Background(), in+"x", out, o); problem.From(err).Code !=
 		problem.NotFound {
 		t.Errorf("no input: %v", err)
+	}
+}
+
+// TestForeignOutputs: what is no output of a batch stays as it is.
+func TestForeignOutputs(t *testing.T) {
+	in, out := files(t, line("a"))
+	o := Options{Handler: http.HandlerFunc(echo)}
+	for _, text := range []string{"my only copy", `{"id":1}`, "{\n", `{"id":"batch_resq`} {
+		if err := os.WriteFile(out, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Run(context.Background(), in, out, o)
+		if now, _ := os.ReadFile(out); err == nil || string(now) != text {
+			t.Errorf("%q: %v, then %q", text, err, now)
+		}
+	}
+	pipe := filepath.Join(filepath.Dir(in), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip(err)
+	}
+	for _, c := range [][2]string{{pipe, in + "2"}, {in, pipe}, {filepath.Dir(in), in + "2"}} {
+		if _, err := Run(context.Background(), c[0], c[1], o); err == nil ||
+			!strings.Contains(fmt.Sprint(problem.From(err)), "is no file") {
+			t.Errorf("%v: %v", c, err)
+		}
+	}
+	if _, err := os.Stat(in + "2"); err == nil {
+		t.Error("there is an output")
+	}
+}
+
+// TestLinkedOutput: a link stays a link, and the mode of its file stays.
+func TestLinkedOutput(t *testing.T) {
+	in, out := files(t, line("a"))
+	link := out + ".link"
+	if err := errors.Join(os.WriteFile(out, nil, 0o644), os.Symlink(out, link)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Run(context.Background(), in, link, Options{Handler: http.HandlerFunc(echo)})
+	info, statErr := os.Lstat(link)
+	if err != nil || statErr != nil || info.Mode()&os.ModeSymlink == 0 ||
+		len(answers(t, out)) != 1 {
+		t.Errorf("%v, %v, %v", err, statErr, info)
+	}
+	if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// TestOneRunAtATime: a second run with the same output is refused, and the first loses nothing.
+func TestOneRunAtATime(t *testing.T) {
+	in, out := files(t, line("a"), line("b"), line("c"))
+	o := Options{Parallel: 1, Handler: http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			_, err := Run(context.Background(), in, out,
+				Options{Handler: http.HandlerFunc(echo)})
+			if problem.From(err).Code != problem.Busy {
+				t.Errorf("a second run: %v", err)
+			}
+			echo(w, r)
+		})}
+	if got, err := Run(context.Background(), in, out, o); err != nil || got.Completed != 3 ||
+		len(answers(t, out)) != 3 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := Run(context.Background(), in, out, o); err != nil || got.Before != 3 {
+		t.Errorf("afterwards: %+v, %v", got, err)
 	}
 }
 

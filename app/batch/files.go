@@ -11,9 +11,12 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/gofrs/flock"
 
 	"headroom/app/disk"
 	"headroom/engine/problem"
@@ -73,41 +76,88 @@ func parse(line []byte) (q request, why string) {
 	return q, ""
 }
 
-// resume opens the output for what follows. If an earlier run has written it, the answers of
-// requests stay, except those that can be different next time: of a model that was busy or did not
-// load. answered has the custom_ids of those that stay. A line that was cut off is removed. A file
-// with anything else is refused and not touched.
-func resume(in, out string) (file *os.File, answered map[string]bool, err error) {
-	a, errIn := os.Stat(in)
-	if b, err := os.Stat(out); err == nil && errIn == nil && os.SameFile(a, b) {
-		return nil, nil, problem.New(problem.BadRequest, "The answers would replace the batch",
-			"both are the file "+in, "Name another file for the answers.")
+// regular returns a Problem unless a path is a file, or leads to one.
+func regular(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return unreadable(path, err)
+	}
+	if !info.Mode().IsRegular() {
+		return problem.New(problem.BadRequest, path+" is no file", "it is a folder, a pipe or a "+
+			"device", "Name a file.")
+	}
+	return nil
+}
+
+// resume opens the output for what follows, and keeps other runs from it until unlock is called. If
+// an earlier run has written it, the answers of requests stay, except those that can be different
+// next time: of a model that was busy or did not load. answered has the custom_ids of those that
+// stay. A line that was cut off is removed. A file with anything else is refused and not touched.
+func resume(in, out string) (file *os.File, answered map[string]bool, unlock func(), err error) {
+	if target, err := filepath.EvalSymlinks(out); err == nil {
+		out = target // a link stays one
+	}
+	mode := os.FileMode(0o600)
+	if info, err := os.Stat(out); err == nil {
+		if a, err := os.Stat(in); err == nil && os.SameFile(a, info) {
+			return nil, nil, nil, problem.New(problem.BadRequest,
+				"The answers would replace the batch", "both are the file "+in,
+				"Name another file for the answers.")
+		}
+		if err := regular(out); err != nil {
+			return nil, nil, nil, err
+		}
+		mode = info.Mode().Perm()
+	}
+	var locks []*flock.Flock
+	release := func() {
+		for _, l := range locks {
+			_ = l.Close()
+		}
+	}
+	defer func() {
+		if err != nil {
+			release()
+		}
+	}()
+	lock := func() error {
+		l, err := disk.TryLock(out, mode)
+		if errors.Is(err, disk.ErrLocked) {
+			return problem.New(problem.Busy, "Another run writes to "+out, "",
+				"Wait until it has ended.")
+		}
+		if err != nil {
+			return notWritten(err)
+		}
+		locks = append(locks, l)
+		return nil
+	}
+	if err := lock(); err != nil {
+		return nil, nil, nil, err
 	}
 	before, err := os.Open(out)
-	if errors.Is(err, fs.ErrNotExist) {
-		file, err = os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return nil, nil, notWritten(err)
-		}
-		return file, map[string]bool{}, nil
-	}
 	if err != nil {
-		return nil, nil, unreadable(out, err)
+		return nil, nil, nil, unreadable(out, err)
 	}
 	kept, answered, err := readAnswers(out, before)
 	before.Close()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	if err := disk.WriteFile(out, kept, 0o600); err != nil {
-		return nil, nil, notWritten(err)
+	if err := disk.WriteFile(out, kept, mode); err != nil {
+		return nil, nil, nil, notWritten(err)
 	}
-	file, err = os.OpenFile(out, os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, nil, notWritten(err)
+	if err := lock(); err != nil { // it is another file now
+		return nil, nil, nil, err
 	}
-	return file, answered, nil
+	if file, err = os.OpenFile(out, os.O_WRONLY|os.O_APPEND, 0); err != nil {
+		return nil, nil, nil, notWritten(err)
+	}
+	return file, answered, release, nil
 }
+
+// lineBegin begins every line of the output.
+const lineBegin = `{"id":"batch_req_`
 
 // readAnswers returns the lines of the output that stay, and their custom_ids.
 func readAnswers(name string, file io.Reader) (kept []byte, answered map[string]bool, err error) {
@@ -119,7 +169,7 @@ func readAnswers(name string, file io.Reader) (kept []byte, answered map[string]
 	for number := 1; len(data) > 0; number++ {
 		line, rest, whole := bytes.Cut(data, []byte("\n"))
 		data = rest
-		if !whole {
+		if n := min(len(line), len(lineBegin)); !whole && string(line[:n]) == lineBegin[:n] {
 			break // cut off
 		}
 		var r result

@@ -61,7 +61,7 @@ func TestBatch(t *testing.T) {
 	for _, c := range []struct{ in, out, want string }{
 		{in + "x", out, "There is no file"},
 		{in, in, "The answers would replace the batch"},
-		{in, dir, "cannot be read"},
+		{in, dir, "is no file"},
 	} {
 		if code, _, errOut := headroom("", "batch", c.in, c.out); code != 1 ||
 			!strings.Contains(errOut, c.want) {

@@ -2,8 +2,9 @@ package checkpoint
 
 // Weights that are all zeros. A download into a file of the full size that was broken off leaves
 // zeros where nothing has arrived, and a model computes with them without an error. Such a hole
-// covers whole tensors that are neighbours in the file. A single tensor of zeros is none: biases
-// may be zero, and so are the output projections of layers that were added to a trained model.
+// covers whole modules that are neighbours in the file. A single one of zeros is none, with its
+// scales: biases may be zero, and so are the output projections of layers that were added to a
+// trained model.
 
 import (
 	"fmt"
@@ -40,26 +41,29 @@ func (w *Weights) CheckHoles() error {
 	return nil
 }
 
-// hole returns the first of several neighbouring tensors of zeros, and how many follow it; 0: there
-// are none.
+// hole returns the first of the neighbouring tensors of zeros of several modules, and how many
+// follow it; 0: there are none.
 func (w *Weights) hole(f *safetensors.File) (first string, more int) {
-	run, matrix := 0, false
+	run, modules, matrix, last := 0, 0, false, ""
 	for _, t := range inOrder(f) {
 		switch {
 		case !w.read[t.Name] || mayBeZero(t.Name) || len(t.Data) == 0:
 			continue
 		case !isZero(t.Data):
-			if matrix && run > 1 {
+			if matrix && modules > 1 {
 				return first, run - 1
 			}
-			run, matrix = 0, false
+			run, modules, matrix, last = 0, 0, false, ""
 			continue
 		case run == 0:
 			first = t.Name
 		}
 		run, matrix = run+1, matrix || isMatrix(t)
+		if module := t.Name[:max(strings.LastIndexByte(t.Name, '.'), 0)]; module != last {
+			modules, last = modules+1, module
+		}
 	}
-	if matrix && run > 1 {
+	if matrix && modules > 1 {
 		return first, run - 1
 	}
 	return "", 0

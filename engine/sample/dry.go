@@ -39,6 +39,10 @@ func DefaultDRYBreakers() []string { return []string{"\n", ":", "\"", "*"} }
 // maxMatch bounds the length of a match, and with it a penalty.
 const maxMatch = 1 << 10
 
+// maxPlaces bounds the earlier places of a token that count, and with them the work for each token
+// of a text that repeats one token.
+const maxPlaces = 1 << 11
+
 // repeats finds repetitions. It is nil if DRY is off.
 type repeats struct {
 	DRY
@@ -78,6 +82,9 @@ func (r *repeats) push(token int32) {
 	old := len(r.ends)
 	if !has(r.breakers, token) {
 		places := r.at[token]
+		if more := len(places) - maxPlaces; more > 0 {
+			from = max(from, places[more])
+		}
 		// From the end, so that match[i-1] is still that of the text before.
 		for j := len(places) - 1; j >= 0 && places[j] >= from; j-- {
 			i := places[j]
@@ -91,7 +98,7 @@ func (r *repeats) push(token int32) {
 		r.at[token] = append(places, n)
 	}
 	for _, i := range r.ends[:old] {
-		if r.tokens[i] != token {
+		if i < from || r.tokens[i] != token {
 			r.match[i] = 0
 		}
 	}

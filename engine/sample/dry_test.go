@@ -138,6 +138,21 @@ func TestDRYStaysFinite(t *testing.T) {
 	}
 }
 
+// TestDRYBounded: a text of one token takes bounded work for each of its tokens.
+func TestDRYBounded(t *testing.T) {
+	r := newRepeats(DRY{Multiplier: 1}, nil)
+	for range 3 * maxPlaces {
+		if r.push(7); len(r.ends) > maxPlaces {
+			t.Fatalf("%d places after %d tokens, expected at most %d", len(r.ends),
+				len(r.tokens), maxPlaces)
+		}
+	}
+	r.push(8)
+	if len(r.ends) > 0 || slices.ContainsFunc(r.match, func(n uint16) bool { return n > 0 }) {
+		t.Errorf("%d places after a new token", len(r.ends))
+	}
+}
+
 // BenchmarkDRY is one token after 100,000 tokens of which a tenth are equal.
 func BenchmarkDRY(b *testing.B) {
 	s := New(Params{DRY: DRY{Multiplier: 1}}, 1000, nil)
