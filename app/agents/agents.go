@@ -33,7 +33,7 @@ type Target struct {
 // the context is left for the prompt.
 func (t Target) outputTokens() int { return min(8192, t.ContextTokens/4) }
 
-// agent is one row of the table. All functions may be nil.
+// agent is one row of the table. Every function may be nil, but file and edits belong to format.
 type agent struct {
 	id, name string
 	docs     string   // address of the documentation of these settings
@@ -45,7 +45,7 @@ type agent struct {
 	// edits returns what to write. key is the API key, "" if none is needed.
 	edits func(t Target, key string) []edit
 	// check returns a Problem if the file must not be written.
-	check func(e Environment, file configFile) error
+	check func(file configFile) error
 	// command returns the command that runs the agent without a changed file.
 	command func(t Target, key string) Command
 	// steps returns what is left for a person to do, in sentences.

@@ -16,7 +16,7 @@ var continueDev = &agent{
 	file: func(e Environment) string {
 		return filepath.Join(e.folder("CONTINUE_GLOBAL_DIR", ".continue"), "config.yaml")
 	},
-	check: func(_ Environment, f configFile) error {
+	check: func(f configFile) error {
 		old := filepath.Join(filepath.Dir(f.path), "config.json")
 		if _, err := os.Stat(old); f.exists || err != nil {
 			return nil

@@ -6,6 +6,7 @@ package agents
 import (
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 var opencode = &agent{
@@ -21,7 +22,7 @@ var opencode = &agent{
 		var content object
 		for _, e := range opencodeEdits(t, key) {
 			value := e.value
-			for _, name := range e.path[1:] {
+			for _, name := range slices.Backward(e.path[1:]) {
 				value = object{{name, value}}
 			}
 			content = append(content, member{e.path[0], value})

@@ -52,9 +52,7 @@ func masked(text, key string) string {
 func (s *Store) plan(a *agent, t Target, r record, key string) (planned, error) {
 	p := planned{Plan: Plan{Lines: []Line{}, Notes: []string{}, Steps: []string{}}}
 	if a.steps != nil {
-		for _, step := range a.steps(t, key) {
-			p.Steps = append(p.Steps, step)
-		}
+		p.Steps = append(p.Steps, a.steps(t, key)...)
 	}
 	if a.format == nil {
 		p.Token = hashOf(encodeJSON(t))
@@ -64,8 +62,12 @@ func (s *Store) plan(a *agent, t Target, r record, key string) (planned, error) 
 	if p.file, err = s.env.readConfig(a.file(s.env)); err != nil {
 		return p, err
 	}
+	if r.Path != "" && r.Path != p.file.path { // the record has one file
+		return p, problem.New(problem.Exists, a.name+" is set up in "+s.env.short(r.Path),
+			"its configuration is in "+s.env.short(p.file.path)+" now", "Undo that first.")
+	}
 	if a.check != nil {
-		if err := a.check(s.env, p.file); err != nil {
+		if err := a.check(p.file); err != nil {
 			return p, err
 		}
 	}

@@ -86,7 +86,7 @@ func (s *Store) save(id string, r record) error {
 func (r record) base(f format, file configFile) (base []byte, exists bool, kept []string,
 	err error) {
 	switch {
-	case r.Path != file.path || !file.exists:
+	case r.Path == "" || !file.exists:
 		return file.text, file.exists, nil, nil
 	case hashOf(file.text) == r.After && file.target == r.Target:
 		return r.Before, r.Existed, nil, nil

@@ -6,7 +6,6 @@ package agents
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -84,9 +83,6 @@ func (s *Store) List(t Target) []Listed {
 func (s *Store) listed(a *agent, t Target) Listed {
 	l := Listed{ID: a.id, Name: a.name, Docs: a.docs, State: Manual,
 		Program: s.env.short(s.env.program(a)), CanLaunch: a.command != nil}
-	if l.Program == "." {
-		l.Program = ""
-	}
 	r, err := s.load(a.id)
 	l.KeyName, l.CanUndo = s.keyName(r), r.Path != "" || s.keyName(r) != ""
 	if a.format == nil {
@@ -238,6 +234,7 @@ func (s *Store) Write(id string, t Target, token string) (Plan, error) {
 	case shown.Token != token:
 		return Plan{}, changed(a.name)
 	}
+	old := r
 	key, r, madeKey, err := s.ensureKey(a, t, r)
 	if err != nil {
 		return Plan{}, err
@@ -248,7 +245,7 @@ func (s *Store) Write(id string, t Target, token string) (Plan, error) {
 	case a.format == nil: // only a key is made
 		err = s.save(id, r)
 	default:
-		err = s.write(id, &r, p)
+		err = s.write(id, old, r, p)
 	}
 	if err != nil && madeKey { // nobody knows it
 		_, _, _ = s.keys.Remove(r.KeyID)
@@ -256,29 +253,25 @@ func (s *Store) Write(id string, t Target, token string) (Plan, error) {
 	return p.Plan, err
 }
 
-// write writes the file and the record. The record comes first: what it says of a file that is not
-// written yet is that the file has changed, which takes nothing back.
-func (s *Store) write(id string, r *record, p planned) error {
+// write writes the file and the record r, or leaves the record old. The record comes first: what it
+// says of a file that is not written yet is that the file has changed, which takes nothing back.
+func (s *Store) write(id string, old, r record, p planned) error {
 	if p.file.exists {
 		if err := s.backUp(id, p.file); err != nil {
 			return err
 		}
 	}
-	before := *r
 	r.Path, r.Target, r.Existed, r.Before = p.file.path, p.file.target, p.exists, p.base
 	r.After, r.Edits = hashOf(p.after), p.edits
-	if before.Path != r.Path {
-		r.Folders = nil
-	}
 	folders, err := makeFolders(filepath.Dir(p.file.target))
-	r.Folders = append(r.Folders, folders...)
+	r.Folders = slices.Concat(r.Folders, folders)
 	if err == nil {
-		err = s.save(id, *r)
+		err = s.save(id, r)
 	}
 	if err == nil {
 		err = s.replace(p.file, p.after)
 		if err != nil {
-			_ = s.save(id, before)
+			_ = s.save(id, old)
 		}
 	}
 	if err != nil {
@@ -420,14 +413,16 @@ func (s *Store) lock() (unlock func(), err error) {
 	if err == nil {
 		free, err = disk.LockFolder(s.dir, 5*time.Second)
 	}
+	switch {
+	case errors.Is(err, disk.ErrLocked):
+		err = problem.Wrap(problem.Busy, err, "Another program sets up agents now", "Try again.")
+	case err != nil:
+		err = problem.Wrap(problem.Internal, err, "The records cannot be written",
+			"Check "+s.dir+" and its permissions.")
+	}
 	if err != nil {
 		s.mu.Unlock()
-		if errors.Is(err, fs.ErrPermission) {
-			return nil, problem.Wrap(problem.Internal, err, "The records cannot be written",
-				"Check the permissions of "+s.dir+".")
-		}
-		return nil, problem.Wrap(problem.Busy, err, "Another program sets up agents now",
-			"Try again.")
+		return nil, err
 	}
 	return func() { free(); s.mu.Unlock() }, nil
 }

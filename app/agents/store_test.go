@@ -172,6 +172,37 @@ func TestFolderIsAFile(t *testing.T) {
 	}
 }
 
+// TestRecordsCannotBeWritten: the error is about the records, and not that another program works
+// on them.
+func TestRecordsCannotBeWritten(t *testing.T) {
+	p := newPlace(t)
+	p.put(".config/headroom/agents", "in the way of the folder")
+	_, err := p.store.Write("codex", keyed(), "any")
+	expectCode(t, err, problem.Internal)
+	has(t, "the error", err.Error(), "The records cannot be written")
+}
+
+// TestAnotherFile: a file that was written is not forgotten when the agent looks elsewhere, as with
+// a variable that only some shells have.
+func TestAnotherFile(t *testing.T) {
+	p := newPlace(t)
+	p.put(".codex/config.toml", "a = 1\n")
+	p.write("codex", target)
+	p.store.env.Variable = func(name string) string {
+		return map[string]string{"CODEX_HOME": p.path("other")}[name]
+	}
+	_, err := p.store.Plan("codex", target)
+	expectCode(t, err, problem.Exists)
+	has(t, "the error", err.Error(), "~/.codex/config.toml")
+	if l := p.store.List(target)[1]; l.State != Edited || !l.CanUndo || l.Unavailable == "" {
+		t.Errorf("listed: %+v", l)
+	}
+	p.undo("codex")
+	wants(t, "after undo", p.read(".codex/config.toml"), "a = 1\n")
+	p.write("codex", target)
+	has(t, "the other file", p.read("other/config.toml"), target.URL)
+}
+
 func notWritten(t *testing.T, p *place, text string) {
 	t.Helper()
 	plan, err := p.store.Plan("codex", keyed())
@@ -189,6 +220,9 @@ func notWritten(t *testing.T, p *place, text string) {
 	}
 	if p.store.List(keyed())[1].CanUndo {
 		t.Error("something can be undone")
+	}
+	if r, err := p.store.load("codex"); err != nil || r.KeyID != "" || r.Key != "" {
+		t.Errorf("the record keeps a key that was removed: %q, %v", r.KeyID, err)
 	}
 }
 

@@ -25,7 +25,7 @@ func (yaml) parse(text []byte) (map[string]any, error) {
 	return tree, nil
 }
 
-// lines are the lines of a text with their ends.
+// splitLines returns the lines of a text with their ends.
 func splitLines(text []byte) []string { return slices.Collect(strings.Lines(string(text))) }
 
 // root returns the mapping of the document; nil if the text has none.
