@@ -78,7 +78,7 @@ func (s *Store) plan(a *agent, t Target, r record, key string) (planned, error) 
 		return p, s.notEditable(p.file, err)
 	}
 	p.Creates = !p.file.exists
-	s.describe(&p, key)
+	s.describe(&p, r, key)
 	p.Token = hashOf(fmt.Appendf(nil, "write\n%v\n%s\n%s\n%s", p.file.exists, p.file.target,
 		hashOf(p.file.text), encodeJSON(t)))
 	return p, nil
@@ -109,7 +109,7 @@ func (s *Store) undoPlan(a *agent, r record) (planned, error) {
 	}
 	p.after = p.base
 	p.Deletes = p.file.exists && !p.exists
-	s.describe(&p, r.Key)
+	s.describe(&p, r, r.Key)
 	switch {
 	case !p.file.exists:
 		p.Notes = append(p.Notes, "The file is gone, so nothing is left to take back.")
@@ -128,12 +128,13 @@ func (s *Store) undoPlan(a *agent, r record) (planned, error) {
 	return p, nil
 }
 
-// describe fills in what is shown of a change of a file.
-func (s *Store) describe(p *planned, key string) {
+// describe fills in what is shown of a change of a file. key is the one that is in the file after
+// it, or was.
+func (s *Store) describe(p *planned, r record, key string) {
 	p.Path = s.env.short(p.file.path)
 	p.Lines = append(p.Lines, difference(string(p.file.text), string(p.after))...)
 	for i := range p.Lines {
-		p.Lines[i].Text = masked(p.Lines[i].Text, key)
+		p.Lines[i].Text = masked(masked(p.Lines[i].Text, key), r.Key)
 	}
 	if p.file.linked(s.env) {
 		p.LeadsTo = s.env.short(p.file.target)

@@ -327,6 +327,25 @@ func shown(p Plan) (text string) {
 	return text
 }
 
+// TestOldKeyIsHidden: the key in the file is hidden in a plan that takes it out, too.
+func TestOldKeyIsHidden(t *testing.T) {
+	p := newPlace(t)
+	p.write("codex", keyed())
+	r, err := p.store.load("codex")
+	if err != nil || !strings.Contains(p.read(".codex/config.toml"), r.Key) {
+		t.Fatalf("the key is not in the file: %v", err)
+	}
+	plan, err := p.store.Plan("codex", target)
+	if err != nil || len(plan.Lines) == 0 {
+		t.Fatalf("%+v, %v", plan, err)
+	}
+	for _, l := range plan.Lines {
+		if strings.Contains(l.Text, r.Key) {
+			t.Errorf("the plan shows the key: %s", l.Text)
+		}
+	}
+}
+
 // TestXcode: it has steps only, and a key of its own where one is needed.
 func TestXcode(t *testing.T) {
 	p := newPlace(t)
