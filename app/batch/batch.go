@@ -38,7 +38,7 @@ type Options struct {
 	Handler  http.Handler // answers the requests
 	Parallel int          // requests that run or wait at once; 0: 16
 	Model    string       // answers all requests; "": the model that each one names
-	// Progress is called after each request, from one goroutine at a time. nil: nobody asks.
+	// Progress is called after each request, from one goroutine at a time; nil: it is not.
 	Progress func(Counts)
 }
 
@@ -177,15 +177,17 @@ func (r *run) note(change func(*Counts)) {
 	}
 }
 
-// write adds a line to the output. After an error nothing more is written: the last line may be
+// write adds an answer to the output. After an error nothing more is written: the last line may be
 // incomplete.
-func (r *run) write(line []byte) error {
+func (r *run) write(answer result) error {
+	line, err := json.Marshal(answer)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.err == nil {
-		if _, err := r.out.Write(append(line, '\n')); err != nil {
-			r.err = notWritten(err)
-		}
+	if r.err == nil && err == nil {
+		_, err = r.out.Write(append(line, '\n'))
+	}
+	if r.err == nil && err != nil {
+		r.err = notWritten(err)
 	}
 	return r.err
 }
@@ -201,11 +203,7 @@ func (r *run) one(ctx context.Context, q request) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	line, err := json.Marshal(answer)
-	if err != nil {
-		return problem.Wrap(problem.Internal, err, "An answer cannot be written", "")
-	}
-	if err := r.write(line); err != nil {
+	if err := r.write(answer); err != nil {
 		return err
 	}
 	r.note(func(c *Counts) {
