@@ -4,6 +4,7 @@ package control
 // request to write has the token of the plan.
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -99,6 +100,9 @@ func (a *API) agentRoutes() []Route {
 	}
 }
 
+// unknownContextTokens is the context that agents are told of a model whose own is not known.
+const unknownContextTokens = 32768
+
 // agentTarget returns what agents are to use: the address, and a model by its ID; "" is the one in
 // front, or else the first one. The error is a Problem.
 func (a *API) agentTarget(model string) (agents.Target, error) {
@@ -123,11 +127,6 @@ func (a *API) agentTarget(model string) (agents.Target, error) {
 			t.ContextTokens = e.ContextTokens
 		}
 	}
-	if e := state.Engine; e.Model == t.Model && e.ContextTokens > 0 {
-		t.ContextTokens = e.ContextTokens
-	}
-	if t.ContextTokens == 0 {
-		t.ContextTokens = 32768
-	}
+	t.ContextTokens = cmp.Or(t.ContextTokens, unknownContextTokens)
 	return t, nil
 }
