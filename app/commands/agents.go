@@ -6,12 +6,14 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
+	"syscall"
 	"text/tabwriter"
 
 	"headroom/app/agents"
@@ -66,17 +68,54 @@ type AgentsLaunch struct {
 	Args []string `arg:"" optional:"" passthrough:"" help:"Further arguments for the agent, after --."`
 }
 
+// agentRecords are the records of this user, the keys that agents get, and what agents are to use.
+type agentRecords struct {
+	*agents.Store
+	keys   *keys.Store
+	target agents.Target
+}
+
+func (r agentRecords) close() { _ = r.keys.Close() } // only what keys have used is saved then
+
 // openAgents opens the records of this user. The error is a Problem.
-func openAgents() (*agents.Store, *keys.Store, error) {
+func openAgents() (agentRecords, error) {
 	dir, err := control.SettingsDir()
 	if err != nil {
-		return nil, nil, problem.Wrap(problem.Internal, err, "The records cannot be found", "")
+		return agentRecords{}, problem.Wrap(problem.Internal, err, "The records cannot be found",
+			"")
 	}
 	named, err := openKeys()
 	if err != nil {
-		return nil, nil, err
+		return agentRecords{}, err
 	}
-	return agents.New(dir, agents.Here(), named), named, nil
+	return agentRecords{Store: agents.New(dir, agents.Here(), named), keys: named}, nil
+}
+
+// open opens the records and asks the running servers for the target. The error is a Problem.
+func (m AgentModel) open(ctx context.Context) (agentRecords, error) {
+	target, err := m.target(ctx)
+	if err != nil {
+		return agentRecords{}, err
+	}
+	r, err := openAgents()
+	r.target = target
+	return r, err
+}
+
+// show opens the records and prints what would be written for an agent. The error is a Problem.
+func (m AgentModel) show(ctx context.Context, t *terminal, name string) (agentRecords, agents.Plan,
+	error) {
+	r, err := m.open(ctx)
+	if err != nil {
+		return r, agents.Plan{}, err
+	}
+	plan, err := r.Plan(name, r.target)
+	if err != nil {
+		r.close()
+		return r, plan, err
+	}
+	printPlan(t.out, plan)
+	return r, plan, nil
 }
 
 // target asks the running servers what agents are to use; it is empty if none runs.
@@ -98,16 +137,13 @@ var stateWords = map[agents.State]string{agents.NotWritten: "not set up", agents
 
 // Run prints the table.
 func (c *AgentsList) Run(ctx context.Context, t *terminal) error {
-	store, named, err := openAgents()
+	records, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer named.Close()
-	target, err := c.target(ctx)
-	if err != nil {
-		return err
-	}
-	list := control.AgentList{Target: target, Agents: store.List(target)}
+	defer records.close()
+	target := records.target
+	list := control.AgentList{Target: target, Agents: records.List(target)}
 	if c.JSON {
 		return printJSON(t.out, list)
 	}
@@ -142,21 +178,12 @@ func orDash(text string) string {
 
 // Run prints the plan.
 func (c *AgentsShow) Run(ctx context.Context, t *terminal) error {
-	store, named, err := openAgents()
+	records, _, err := c.show(ctx, t, c.Name)
 	if err != nil {
 		return err
 	}
-	defer named.Close()
-	target, err := c.target(ctx)
-	if err != nil {
-		return err
-	}
-	plan, err := store.Plan(c.Name, target)
-	if err != nil {
-		return err
-	}
-	printPlan(t.out, plan)
-	command, err := store.LaunchPlan(c.Name, target)
+	defer records.close()
+	command, err := records.LaunchPlan(c.Name, records.target)
 	if err == nil && command != "" {
 		fmt.Fprintf(t.out, "\nWithout writing anything, `headroom agents launch %s` runs:\n%s\n",
 			c.Name, printable(command))
@@ -205,27 +232,18 @@ func printSteps(out io.Writer, p agents.Plan) {
 
 // Run shows the plan, asks, and writes.
 func (c *AgentsWrite) Run(ctx context.Context, t *terminal) error {
-	store, named, err := openAgents()
+	records, plan, err := c.show(ctx, t, c.Name)
 	if err != nil {
 		return err
 	}
-	defer named.Close()
-	target, err := c.target(ctx)
-	if err != nil {
-		return err
-	}
-	plan, err := store.Plan(c.Name, target)
-	if err != nil {
-		return err
-	}
-	printPlan(t.out, plan)
+	defer records.close()
 	if len(plan.Lines) == 0 && !plan.Creates && plan.NewKey == "" {
 		return nil
 	}
 	if err := agreed(ctx, t, c.Yes, "Write it?"); err != nil {
 		return err
 	}
-	done, err := store.Write(c.Name, target, plan.Token)
+	done, err := records.Write(c.Name, records.target, plan.Token)
 	if err != nil {
 		return err
 	}
@@ -248,12 +266,12 @@ func agreed(ctx context.Context, t *terminal, yes bool, question string) error {
 
 // Run shows what is taken back, asks, and takes it back.
 func (c *AgentsUndo) Run(ctx context.Context, t *terminal) error {
-	store, named, err := openAgents()
+	records, err := openAgents()
 	if err != nil {
 		return err
 	}
-	defer named.Close()
-	plan, err := store.UndoPlan(c.Name)
+	defer records.close()
+	plan, err := records.UndoPlan(c.Name)
 	if err != nil {
 		return err
 	}
@@ -261,7 +279,7 @@ func (c *AgentsUndo) Run(ctx context.Context, t *terminal) error {
 	if err := agreed(ctx, t, c.Yes, "Take it back?"); err != nil {
 		return err
 	}
-	if _, err := store.Undo(c.Name, plan.Token); err != nil {
+	if _, err := records.Undo(c.Name, plan.Token); err != nil {
 		return err
 	}
 	fmt.Fprintln(t.out, "Taken back.")
@@ -270,16 +288,12 @@ func (c *AgentsUndo) Run(ctx context.Context, t *terminal) error {
 
 // Run runs the agent in this terminal, with its exit code.
 func (c *AgentsLaunch) Run(ctx context.Context, t *terminal) error {
-	store, named, err := openAgents()
+	records, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer named.Close()
-	target, err := c.target(ctx)
-	if err != nil {
-		return err
-	}
-	command, err := store.Command(c.Name, target)
+	defer records.close()
+	command, err := records.Command(c.Name, records.target)
 	if err != nil {
 		return err
 	}
@@ -293,7 +307,11 @@ func (c *AgentsLaunch) Run(ctx context.Context, t *terminal) error {
 		run.Env = append(run.Env, v.Name+"="+v.Value)
 	}
 	err = run.Run() // Ctrl-C reaches the agent, which decides
-	if exit := run.ProcessState; exit != nil && exit.ExitCode() > 0 {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if s, ok := exit.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+			return exitCode(128 + int(s.Signal())) // as a shell has it
+		}
 		return exitCode(exit.ExitCode())
 	}
 	if err != nil {

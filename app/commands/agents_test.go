@@ -73,4 +73,8 @@ func TestAgents(t *testing.T) {
 	if want := url + " --model headroom-demo --print a b\n"; out != want {
 		t.Errorf("launched: %q, want %q", out, want)
 	}
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nkill -TERM $$\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	run(128+15, "", "launch", "claude-code")
 }

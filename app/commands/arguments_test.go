@@ -89,7 +89,7 @@ func TestFlagsAnywhere(t *testing.T) {
 		{[]string{"hi", "--presence-context-size=-1"}, 2,
 			"--presence-context-size: must be between 1 and 1048576, got -1"},
 		{[]string{"hi", "--dry-sequence-breaker="}, 2,
-			"--dry-sequence-breakers: expected texts of 1 to 256 bytes, got one of 0"},
+			"--dry-sequence-breaker: expected texts of 1 to 256 bytes, got one of 0"},
 		{[]string{"hi", "--image", "x.png"}, 2,
 			"--image is not supported: Headroom reads text only\n"},
 		{[]string{"hi", "--chat-template-args", "[]"}, 2,

@@ -37,9 +37,7 @@ const batchSequences = 32
 // Run answers the batch. The exit code is 1 if a request has failed.
 func (c *Batch) Run(ctx context.Context, t *terminal) error {
 	file := service.OpenSettings()
-	if c.MaxSequences == 0 {
-		c.MaxSequences = batchSequences
-	}
+	c.sequences = batchSequences
 	h := c.newHost(file, hostUse{})
 	defer h.Close()
 	if err := c.load(ctx, h, file, &c.ModelFlags, c.Model, t, false); err != nil {
@@ -56,7 +54,7 @@ func (c *Batch) Run(ctx context.Context, t *terminal) error {
 	begin := time.Now()
 	bar := c.bar(t.err)
 	counts, err := batch.Run(ctx, c.In, c.Out, batch.Options{Handler: s, Model: m.ID,
-		Parallel: 2 * c.MaxSequences, Progress: func(n batch.Counts) {
+		Parallel: 2 * c.options(file.Get(), m.ID).MaxSequences, Progress: func(n batch.Counts) {
 			bar.ChangeMax(n.Total)
 			_ = bar.Set(n.Total - n.Left())
 		}})
@@ -95,8 +93,8 @@ func (c *Batch) report(t *terminal, n batch.Counts, took time.Duration) error {
 		fmt.Fprintln(t.out, text+".")
 	}
 	if n.Failed > 0 {
-		return problem.New(problem.BadRequest, fmt.Sprintf("%d requests failed", n.Failed),
-			"their lines in "+c.Out+" have the reasons",
+		return problem.New(problem.BadRequest, count(n.Failed, "request")+" failed",
+			c.Out+" has the reasons",
 			"Correct them under other custom_ids, and run it again.")
 	}
 	return nil

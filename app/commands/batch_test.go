@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"headroom/app/batch"
+	"headroom/app/settings"
 )
 
 // TestBatch answers a file of requests of every kind, of which one is not valid. Answers are those
@@ -38,7 +39,7 @@ func TestBatch(t *testing.T) {
 	}
 	code, text, errOut := headroom("", "batch", in, out)
 	if code != 1 || !strings.HasPrefix(text, "5 of 6 requests answered in ") ||
-		!strings.Contains(errOut, "1 requests failed") || !strings.Contains(errOut, out) {
+		!strings.Contains(errOut, "1 request failed") || !strings.Contains(errOut, out) {
 		t.Errorf("exit %d, %q, %s", code, text, errOut)
 	}
 	got := batchAnswers(t, out)
@@ -66,6 +67,23 @@ func TestBatch(t *testing.T) {
 		if code, _, errOut := headroom("", "batch", c.in, c.out); code != 1 ||
 			!strings.Contains(errOut, c.want) {
 			t.Errorf("exit %d, %s; want %q", code, errOut, c.want)
+		}
+	}
+}
+
+// TestBatchSequences: a batch runs 32 requests at once, unless a flag or the model's settings say
+// how many.
+func TestBatchSequences(t *testing.T) {
+	s := settings.Settings{Models: map[string]settings.Model{"m": {MaxSequences: 2}}}
+	for _, c := range []struct {
+		model string
+		args  []string
+		want  int
+	}{{"other", nil, batchSequences}, {"m", nil, 2}, {"m", []string{"--max-sequences=3"}, 3}} {
+		f := flagsOf(t, c.args...)
+		f.sequences = batchSequences
+		if got := f.options(s, c.model).MaxSequences; got != c.want {
+			t.Errorf("%s %v: %d requests at once, want %d", c.model, c.args, got, c.want)
 		}
 	}
 }

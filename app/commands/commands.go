@@ -3,6 +3,7 @@
 //	headroom serve    endpoint, control API and web UI      serve.go, app/service
 //	headroom run      one prompt, answered in the terminal  run.go, answer.go, figures.go
 //	headroom chat     a conversation in the terminal        chat.go, chatinput.go, chatcommands.go
+//	headroom batch    a file of requests                    batch.go, app/batch
 //	headroom models   models on this machine                models.go, transfer.go
 //	headroom convert  a model in another packing            convert.go, engine/convert
 //	headroom cache    the prefix cache on disk              cache.go

@@ -36,12 +36,13 @@ type ModelFlags struct {
 	Context        int    `help:"Context length in tokens. Default: the model's, or as much as fits in memory." placeholder:"TOKENS"`
 	Float32        bool   `name:"float32" help:"Compute activations in float32; several times slower."`
 	NoPrefixes     bool   `name:"no-prefix-cache" help:"Process every prompt from the start, without reusing cached prefixes."`
-	MaxSequences   int    `aliases:"decode-concurrency" help:"Maximum number of requests that run at once, up to 256. Default: 8." placeholder:"N"`
+	MaxSequences   int    `aliases:"decode-concurrency" help:"Maximum number of requests that run at once, up to 256. Default: 8, or 32 for batch." placeholder:"N"`
 	Speculate      string `help:"How tokens are decoded ahead where that is faster: by lookup of what the prompt already says, by the model's own block or its assistant (mtp), by a draft model (draft), by a DFlash drafter (dflash), by whichever is faster (auto), or off. No answer depends on it. Default: auto." placeholder:"HOW"`
 	DraftModel     string `help:"Smaller model with the same vocabulary, a DFlash drafter or an assistant (Gemma 4) for the model, or the folder of a block for it (MTP), which drafts tokens in place of the model's own block: an ID, a name, an alias or a folder. Default: draftModel in the model's settings, or none." placeholder:"DIR_OR_NAME"`
 	NumDraftTokens int    `help:"Maximum number of tokens that the draft model drafts for a pass, up to 8. Default: as many as are worth their time." placeholder:"N"`
 	KVFlags
 	CacheFlags
+	sequences int      // MaxSequences if neither flag nor settings have it; 0: the engine's
 	ModelsDir []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
 }
 
@@ -104,7 +105,8 @@ func (f *ModelFlags) options(s settings.Settings, id string) engine.Options {
 	m := s.ForModel(id)
 	o := f.KVFlags.or(m).apply(engine.Options{Device: f.Device, Threads: f.Threads,
 		ContextTokens: cmp.Or(f.Context, m.ContextTokens), Float32Activations: f.Float32,
-		MaxSequences: cmp.Or(f.MaxSequences, m.MaxSequences), NoPrefixCache: f.NoPrefixes})
+		MaxSequences:  cmp.Or(f.MaxSequences, m.MaxSequences, f.sequences),
+		NoPrefixCache: f.NoPrefixes})
 	o.Speculate = cmp.Or(f.Speculate, m.Speculate, engine.SpeculateAuto)
 	if o.DraftModel = f.draftModel(s, id); o.DraftModel != nil && f.DraftModel != "" &&
 		f.Speculate == "" && m.Speculate != engine.SpeculateDraft &&

@@ -5,10 +5,8 @@ package commands
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"headroom/engine/generate"
 	"headroom/engine/problem"
@@ -32,14 +30,8 @@ func (f *RequestFlags) defaults() (generate.Defaults, error) {
 	if f.ChatTemplateArgs != "" {
 		d.TemplateKwargs = json.RawMessage(f.ChatTemplateArgs)
 	}
-	var bad *generate.ParamError
-	if err := d.Check(); errors.As(err, &bad) {
-		name := bad.Param
-		if name == "chat_template_kwargs" {
-			name = "chat_template_args"
-		}
-		return d, problem.New(problem.BadRequest, "--"+strings.ReplaceAll(name, "_", "-")+
-			strings.TrimPrefix(bad.Problem.Message, bad.Param), "", "")
+	if err := d.Check(); err != nil {
+		return d, problem.New(problem.BadRequest, flagError(err).Error(), "", "")
 	}
 	return d, nil
 }

@@ -4,6 +4,7 @@ package commands
 // ranges. Samplers of other programs that Headroom lacks are refused by their names.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -58,11 +59,8 @@ func (f *SamplingFlags) params() (generate.Params, error) {
 
 // check returns an error about a flag that is out of range.
 func (f *SamplingFlags) check() error {
-	_, err := f.params()
-	var bad *generate.ParamError
-	if errors.As(err, &bad) {
-		return fmt.Errorf("--%s%s", strings.ReplaceAll(bad.Param, "_", "-"),
-			strings.TrimPrefix(bad.Problem.Message, bad.Param))
+	if _, err := f.params(); err != nil {
+		return flagError(err)
 	}
 	if f.PenaltyTokens < 0 {
 		return fmt.Errorf("--repetition-context-size: must be 0 or more, got %d", f.PenaltyTokens)
@@ -74,6 +72,21 @@ func (f *SamplingFlags) check() error {
 		}
 	}
 	return nil
+}
+
+// flagNames are the flags that do not have the names of their parameters.
+var flagNames = map[string]string{"dry_sequence_breakers": "dry-sequence-breaker",
+	"chat_template_kwargs": "chat-template-args"}
+
+// flagError returns an error about a parameter as one about its flag: "--top-p: must be ...". Other
+// errors, and nil, stay as they are.
+func flagError(err error) error {
+	var bad *generate.ParamError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	flag := cmp.Or(flagNames[bad.Param], strings.ReplaceAll(bad.Param, "_", "-"))
+	return errors.New("--" + flag + strings.TrimPrefix(bad.Problem.Message, bad.Param))
 }
 
 // otherSamplers are flags of mlx-lm and llama.cpp for samplers that Headroom lacks. The endpoint
