@@ -14,6 +14,7 @@ package batch
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -46,6 +47,7 @@ type Options struct {
 type Counts struct {
 	Total     int // in the input
 	Before    int // answered by an earlier run, and kept
+	Refused   int // of these, with an error that stays
 	Completed int // answered by this run
 	Failed    int // answered by this run with an error, and not among Completed
 }
@@ -95,11 +97,11 @@ func Run(ctx context.Context, in, out string, o Options) (Counts, error) {
 		return Counts{}, unreadable(in, err)
 	}
 	defer input.Close()
-	total, err := check(input)
+	lineOf, err := check(input)
 	if err != nil {
 		return Counts{}, err
 	}
-	file, answered, unlock, err := resume(in, out)
+	file, answered, unlock, err := resume(in, out, lineOf)
 	if err != nil {
 		return Counts{}, err
 	}
@@ -107,7 +109,7 @@ func Run(ctx context.Context, in, out string, o Options) (Counts, error) {
 	if _, err := input.Seek(0, io.SeekStart); err != nil {
 		return Counts{}, errors.Join(unreadable(in, err), file.Close())
 	}
-	r := &run{Options: o, counts: Counts{Total: total}, out: file}
+	r := &run{Options: o, counts: Counts{Total: len(lineOf)}, out: file}
 	err = r.all(ctx, input, answered)
 	if synced := errors.Join(file.Sync(), file.Close()); err == nil && synced != nil {
 		err = notWritten(synced)
@@ -138,8 +140,12 @@ func (r *run) all(ctx context.Context, input io.Reader, answered map[string]bool
 			working.Wait()
 			return changed(lines.number)
 		}
-		if answered[q.CustomID] {
-			r.note(func(c *Counts) { c.Before++ })
+		if ok, before := answered[q.CustomID]; before {
+			r.note(func(c *Counts) {
+				if c.Before++; !ok {
+					c.Refused++
+				}
+			})
 			continue
 		}
 		select {
@@ -253,8 +259,8 @@ func (r *run) ask(ctx context.Context, path string, body []byte) *response {
 	q.Header.Set("User-Agent", "headroom batch")
 	w := &recorder{header: http.Header{}}
 	r.Handler.ServeHTTP(w, q)
-	answer := &response{StatusCode: w.status, RequestID: w.header.Get("X-Request-Id"),
-		Body: bytes.TrimSpace(w.body.Bytes())}
+	answer := &response{StatusCode: cmp.Or(w.status, http.StatusOK),
+		RequestID: w.header.Get("X-Request-Id"), Body: bytes.TrimSpace(w.body.Bytes())}
 	if !json.Valid(answer.Body) {
 		answer.Body, _ = json.Marshal(string(answer.Body))
 	}

@@ -165,7 +165,8 @@ func TestRefused(t *testing.T) {
 func TestForeignOutputs(t *testing.T) {
 	in, out := files(t, line("a"))
 	o := Options{Handler: http.HandlerFunc(echo)}
-	for _, text := range []string{"my only copy", `{"id":1}`, "{\n", `{"id":"batch_resq`} {
+	other := `{"id":"batch_req_1","custom_id":"b","response":{"status_code":200}}` + "\n"
+	for _, text := range []string{"my only copy", `{"id":1}`, "{\n", `{"id":"batch_resq`, other} {
 		if err := os.WriteFile(out, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -294,7 +295,8 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 	}
 	asked = nil
 	if got, err := Run(context.Background(), in, out, o); err != nil ||
-		got != (Counts{Total: 5, Before: 2, Failed: 3}) || fmt.Sprint(asked) != "[429 500 503]" {
+		got != (Counts{Total: 5, Before: 2, Refused: 1, Failed: 3}) ||
+		fmt.Sprint(asked) != "[429 500 503]" {
 		t.Errorf("%+v, %v, asked %v", got, err, asked)
 	}
 	if got := answers(t, out)["400"]; got != `400  "no JSON"` {

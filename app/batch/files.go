@@ -25,31 +25,31 @@ import (
 // maxIDBytes is the longest custom_id.
 const maxIDBytes = 512
 
-// check reads the whole input and returns the number of requests. The error is a Problem that names
-// the first line that is wrong.
-func check(input io.Reader) (total int, err error) {
-	first := map[string]int{} // the line of each custom_id
+// check reads the whole input and returns the line of each custom_id. The error is a Problem that
+// names the first line that is wrong.
+func check(input io.Reader) (lineOf map[string]int, err error) {
+	lineOf = map[string]int{}
 	all := newLines(input)
 	for all.next() {
 		q, why := parse(all.line)
-		if why == "" && first[q.CustomID] > 0 {
-			why = fmt.Sprintf("its custom_id %q is that of line %d", q.CustomID, first[q.CustomID])
+		if why == "" && lineOf[q.CustomID] > 0 {
+			why = fmt.Sprintf("its custom_id %q is that of line %d", q.CustomID, lineOf[q.CustomID])
 		}
 		if why != "" {
-			return 0, problem.New(problem.BadRequest,
+			return nil, problem.New(problem.BadRequest,
 				fmt.Sprintf("Line %d of the batch is not a request", all.number), why,
 				`Each line is an object such as {"custom_id": "1", "method": "POST", "url": `+
 					`"/v1/chat/completions", "body": {"messages": [...]}}.`)
 		}
-		first[q.CustomID] = all.number
+		lineOf[q.CustomID] = all.number
 	}
 	switch {
 	case all.err != nil:
-		return 0, problem.Wrap(problem.BadRequest, all.err, "The batch cannot be read", "")
-	case len(first) == 0:
-		return 0, problem.New(problem.BadRequest, "The batch is empty", "it has no line", "")
+		return nil, problem.Wrap(problem.BadRequest, all.err, "The batch cannot be read", "")
+	case len(lineOf) == 0:
+		return nil, problem.New(problem.BadRequest, "The batch is empty", "it has no line", "")
 	}
-	return len(first), nil
+	return lineOf, nil
 }
 
 // parse reads a line of the input. why says what is wrong with it; "": nothing.
@@ -92,8 +92,10 @@ func regular(path string) error {
 // resume opens the output for what follows, and keeps other runs from it until unlock is called. If
 // an earlier run has written it, the answers of requests stay, except those that can be different
 // next time: of a model that was busy or did not load. answered has the custom_ids of those that
-// stay. A line that was cut off is removed. A file with anything else is refused and not touched.
-func resume(in, out string) (file *os.File, answered map[string]bool, unlock func(), err error) {
+// stay, true for answers and false for errors. A line that was cut off is removed. A file with
+// anything else, or with answers to requests that lineOf lacks, is refused and not touched.
+func resume(in, out string, lineOf map[string]int) (file *os.File, answered map[string]bool,
+	unlock func(), err error) {
 	if target, err := filepath.EvalSymlinks(out); err == nil {
 		out = target // a link stays one
 	}
@@ -139,7 +141,7 @@ func resume(in, out string) (file *os.File, answered map[string]bool, unlock fun
 	if err != nil {
 		return nil, nil, nil, unreadable(out, err)
 	}
-	kept, answered, err := readAnswers(out, before)
+	kept, answered, err := readAnswers(out, before, lineOf)
 	before.Close()
 	if err != nil {
 		return nil, nil, nil, err
@@ -160,7 +162,8 @@ func resume(in, out string) (file *os.File, answered map[string]bool, unlock fun
 const lineBegin = `{"id":"batch_req_`
 
 // readAnswers returns the lines of the output that stay, and their custom_ids.
-func readAnswers(name string, file io.Reader) (kept []byte, answered map[string]bool, err error) {
+func readAnswers(name string, file io.Reader, lineOf map[string]int) (kept []byte,
+	answered map[string]bool, err error) {
 	data, err := io.ReadAll(file)
 	if err != nil {
 		return nil, nil, unreadable(name, err)
@@ -185,7 +188,13 @@ func readAnswers(name string, file io.Reader) (kept []byte, answered map[string]
 			continue
 		}
 		kept = append(append(kept, line...), '\n')
-		answered[r.CustomID] = true
+		if lineOf[r.CustomID] == 0 {
+			return nil, nil, problem.New(problem.Exists,
+				"The file for the answers is of another batch",
+				fmt.Sprintf("line %d of %s answers %q, which this batch does not ask", number,
+					name, r.CustomID), "Name another file. Nothing was changed.")
+		}
+		answered[r.CustomID] = r.ok()
 	}
 	return kept, answered, nil
 }

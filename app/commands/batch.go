@@ -81,7 +81,7 @@ func (c *Batch) bar(out io.Writer) *progressbar.ProgressBar {
 func (c *Batch) report(t *terminal, n batch.Counts, took time.Duration) error {
 	if c.JSON {
 		if err := printJSON(t.out, map[string]any{"total": n.Total, "before": n.Before,
-			"completed": n.Completed, "failed": n.Failed, "seconds": took.Seconds()}); err != nil {
+			"completed": n.Completed, "failed": n.Failed + n.Refused, "seconds": took.Seconds()}); err != nil {
 			return err
 		}
 	} else {
@@ -92,8 +92,8 @@ func (c *Batch) report(t *terminal, n batch.Counts, took time.Duration) error {
 		}
 		fmt.Fprintln(t.out, text+".")
 	}
-	if n.Failed > 0 {
-		return problem.New(problem.BadRequest, count(n.Failed, "request")+" failed",
+	if failed := n.Failed + n.Refused; failed > 0 {
+		return problem.New(problem.BadRequest, count(failed, "request")+" failed",
 			c.Out+" has the reasons",
 			"Correct them under other custom_ids, and run it again.")
 	}

@@ -55,8 +55,8 @@ func TestBatch(t *testing.T) {
 	}
 	code, text, _ = headroom("", "batch", "--json", in, out)
 	var counts struct{ Total, Before, Completed, Failed int }
-	if err := json.Unmarshal([]byte(text), &counts); err != nil || code != 0 ||
-		counts.Total != 6 || counts.Before != 6 || counts.Completed+counts.Failed > 0 {
+	if err := json.Unmarshal([]byte(text), &counts); err != nil || code != 1 ||
+		counts.Total != 6 || counts.Before != 6 || counts.Completed > 0 || counts.Failed != 1 {
 		t.Errorf("again: exit %d, %q", code, text)
 	}
 	for _, c := range []struct{ in, out, want string }{
