@@ -45,9 +45,10 @@ func TestShortlistOfSeveral(t *testing.T) {
 		active []chain
 		want   []int32
 	}{
-		"one":              {[]chain{one("a", false, 100)}, []int32{100}},
-		"private":          {[]chain{one("a", true, 100)}, []int32{100}},
-		"two of one owner": {[]chain{one("a", false, 100), one("a", false, 101)}, []int32{100, 101}},
+		"one":     {[]chain{one("a", false, 100)}, []int32{100}},
+		"private": {[]chain{one("a", true, 100)}, []int32{100}},
+		"two of one owner": {[]chain{one("a", false, 100), one("a", false, 101)},
+			[]int32{100, 101}},
 		"two owners":       {[]chain{one("a", false, 100), one("b", false, 101)}, nil},
 		"a private first":  {[]chain{one("a", true, 100), one("a", false, 101)}, nil},
 		"a private second": {[]chain{one("a", false, 100), one("a", true, 101)}, nil},

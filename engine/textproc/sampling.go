@@ -28,7 +28,8 @@ func (p *Processor) containing(texts []string) []uint64 {
 	}
 	for id := range p.tokenizer.VocabSize() {
 		text := p.tokenizer.TokenBytes(int32(id))
-		if slices.ContainsFunc(parts, func(part []byte) bool { return bytes.Contains(text, part) }) {
+		in := func(part []byte) bool { return bytes.Contains(text, part) }
+		if slices.ContainsFunc(parts, in) {
 			mask[id/64] |= 1 << (id % 64)
 		}
 	}
