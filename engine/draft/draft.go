@@ -6,7 +6,7 @@
 //	others.go   what followed the same tokens in other conversations
 //	chain.go    what a block of the model (models.Drafter) or a draft model drafts, token by token
 //	block.go    what a drafter of blocks drafts in one step
-//	list.go      of which tokens drafts are chosen, if not from the whole vocabulary
+//	list.go     of which tokens drafts are chosen, if not from the whole vocabulary
 //	depth.go    how many tokens are worth a proposal, from measured times and from earlier hits
 //	gain.go     what drafts gain, compared with decoding without them
 //	why.go      why an answer had no drafts

@@ -128,7 +128,8 @@ func (l *Lookup) search(tokens []int32, at int) {
 			return
 		}
 		n := common(l.preceding(tokens, at), tokens)
-		preferred := n == l.equal && at < len(l.text) && l.at <= len(l.text)+l.Prompt
+		inPrompt := l.at > len(l.text) && l.at <= len(l.text)+l.Prompt
+		preferred := n == l.equal && at < len(l.text) && inPrompt
 		if n >= gram && (n > l.equal || preferred) {
 			l.at, l.equal = at, n
 		}

@@ -92,6 +92,21 @@ func TestLookupPrefersText(t *testing.T) {
 	}
 }
 
+// TestLookupLatestInText: of equally long matches in a text, the latest is followed, also if the
+// prompt has one.
+func TestLookupLatestInText(t *testing.T) {
+	text := []int32{1, 2, 3, 4, 1, 2, 3, 5, 6}
+	for _, prompt := range [][]int32{nil, {7, 1, 2, 3, 8}} {
+		l := NewLookup(text, 20)
+		l.Prompt = len(prompt)
+		tokens := slices.Concat(prompt, []int32{9, 1, 2, 3})
+		l.Extend(tokens, nil, nil)
+		if got, want := l.Propose(tokens, 2), []int32{5, 6}; !slices.Equal(got, want) {
+			t.Errorf("after %d: proposed %d, expected %d", tokens, got, want)
+		}
+	}
+}
+
 // TestLookupIsSound extends random sequences in pieces. What precedes a proposal equals the end of
 // the sequence, and no other of the few earlier places has a longer match.
 func TestLookupIsSound(t *testing.T) {

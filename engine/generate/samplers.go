@@ -1,8 +1,9 @@
 package generate
 
-import (
-	"headroom/engine/sample"
-)
+// The parameters of XTC, DRY and the contexts of single penalties, as a request or a command line
+// has them. Requests of OpenAI's dialect and the flags of serve share their names and limits.
+
+import "headroom/engine/sample"
 
 // Samplers are the parameters of samplers that few clients send, with the names of mlx-lm and
 // llama.cpp. nil stands for a parameter that was not sent.
@@ -21,12 +22,13 @@ type Samplers struct {
 // Limits of Samplers.
 const (
 	// MaxPenaltyTokens is the most tokens that a penalty counts.
-	MaxPenaltyTokens = 1 << 20
+	MaxPenaltyTokens = sample.MaxContextTokens
 	maxBreakers      = 64
 	maxBreakerBytes  = 256
 )
 
-// SetSamplers sets the parameters of s that were sent. The error is a *ParamError.
+// SetSamplers sets the parameters of all samplers in s. Those that were not sent get the zero
+// value, which is off or the default. The error is a *ParamError.
 func (p *Params) SetSamplers(s *Samplers) error {
 	if err := s.check(); err != nil {
 		return err

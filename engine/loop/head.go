@@ -88,17 +88,19 @@ func (h *heads) choose(prefer bool) {
 }
 
 // shortlist returns the list for a step that drafts for these sequences; nil: it has none. Several
-// of the same owner share what a list may have of conversations. If there are other owners, it has
-// nothing of any: a right draft would tell that another conversation has the token.
+// of the same owner share what a list may have of conversations. If there are other owners, or one
+// of several is private, it has nothing of any: a right draft would tell that another conversation
+// has the token.
 func (h *heads) shortlist(active []chain) *batch.Shortlist {
 	if !h.listed {
 		return nil
 	}
 	between := h.list.Between[:0]
 	h.list = *h.short
+	first := active[0].work.Seq.Owner.(*request)
 	for i := range active {
 		r := active[i].work.Seq.Owner.(*request)
-		if r.Owner != active[0].work.Seq.Owner.(*request).Owner {
+		if r.Owner != first.Owner || r.Private && len(active) > 1 {
 			between = between[:0]
 			break
 		}

@@ -575,7 +575,6 @@ func (c *Context) ConvSSMTo(out, x, weight, bias, convState, dt, aLog, dtBias, d
 		Spans: spans, Rounds: rounds, Out: in})
 	run(c, &c.ops.ssm, recurrent.SSM{X: in, Dt: dt, ALog: aLog, DtBias: dtBias, D: d, State: state,
 		Spans: spans, Rounds: rounds, Out: out, Heads: s.Heads, Groups: s.Groups, Dim: s.Dim,
-		N:     s.N,
-		DtMin: s.DtMin, DtMax: s.DtMax})
+		N: s.N, DtMin: s.DtMin, DtMax: s.DtMax})
 	c.Release(mark)
 }

@@ -79,6 +79,9 @@ func TestRowsAfter(t *testing.T) {
 	if !slices.Equal(ahead.Settings, after.Settings) || ahead.Settings[0] == ahead.Settings[1] {
 		t.Errorf("settings ahead %+v, expected %+v", ahead.Settings, after.Settings)
 	}
+	if n := len(ahead.Adjusted()); n != 3 {
+		t.Errorf("%d adjustments of 3 rows with a bias", n)
+	}
 	for i, h := range ahead.Adjusted() {
 		if len(h.Biases) != 1 || h.Biases[0].Token != 2 || h.Chosen != -1 {
 			t.Errorf("row %d: adjustment %+v, expected a bias of token 2", i, h)
@@ -130,6 +133,9 @@ func TestOnDevice(t *testing.T) {
 		{Params{Logprobs: -1, PresencePenalty: 1, RepetitionContextTokens: 256}, true},
 		{Params{Logprobs: -1, PresencePenalty: 1, RepetitionContextTokens: 257}, false},
 		{Params{Logprobs: -1, RepetitionContextTokens: 257}, true},
+		{Params{Logprobs: -1, XTC: XTC{Probability: 1}, Temperature: 1}, false},
+		{Params{Logprobs: -1, XTC: XTC{Probability: 1}}, true}, // greedy
+		{Params{Logprobs: -1, DRY: DRY{Multiplier: 1}}, false},
 	} {
 		if got := New(c.params, 10, nil).OnDevice(); got != c.want {
 			t.Errorf("%+v: got %t", c.params, got)

@@ -63,8 +63,8 @@ const DefaultContextTokens = 20
 // MaxLogprobs is the maximum number of alternatives reported for a token.
 const MaxLogprobs = 20
 
-// maxContextTokens bounds the memory of a request's penalty window.
-const maxContextTokens = 1 << 20
+// MaxContextTokens is the most tokens that a penalty counts. It bounds the memory of a request.
+const MaxContextTokens = 1 << 20
 
 // Validate checks the range of every parameter. The error gives the name of the first parameter out
 // of range, its value and the allowed range.
@@ -80,15 +80,15 @@ func (p Params) Validate() error {
 		{"min_p", float64(p.MinP), 0, 1},
 		{"top_k", float64(p.TopK), -1, inf},
 		{"repetition_penalty", float64(p.RepetitionPenalty), 0, 100},
-		{"repetition_context_size", float64(p.RepetitionContextTokens), 0, maxContextTokens},
-		{"presence_context_size", float64(p.PresenceContextTokens), 0, maxContextTokens},
-		{"frequency_context_size", float64(p.FrequencyContextTokens), 0, maxContextTokens},
+		{"repetition_context_size", float64(p.RepetitionContextTokens), 0, MaxContextTokens},
+		{"presence_context_size", float64(p.PresenceContextTokens), 0, MaxContextTokens},
+		{"frequency_context_size", float64(p.FrequencyContextTokens), 0, MaxContextTokens},
 		{"xtc_probability", float64(p.XTC.Probability), 0, 1},
 		{"xtc_threshold", float64(p.XTC.Threshold), 0, 1},
 		{"dry_multiplier", float64(p.DRY.Multiplier), 0, 100},
 		{"dry_base", float64(p.DRY.Base), 0, 100},
-		{"dry_allowed_length", float64(p.DRY.AllowedTokens), 0, maxContextTokens},
-		{"dry_penalty_last_n", float64(p.DRY.ContextTokens), 0, maxContextTokens},
+		{"dry_allowed_length", float64(p.DRY.AllowedTokens), 0, MaxContextTokens},
+		{"dry_penalty_last_n", float64(p.DRY.ContextTokens), 0, MaxContextTokens},
 		{"presence_penalty", float64(p.PresencePenalty), -2, 2},
 		{"frequency_penalty", float64(p.FrequencyPenalty), -2, 2},
 		{"top_logprobs", float64(p.Logprobs), -1, MaxLogprobs},

@@ -35,10 +35,10 @@ type Sampler struct {
 	observed uint64 // tokens of the sequence
 	biases   []sampling.LogitBias
 	recent   []penaltyWindow
-	repeats  *repeats // for DRY; nil: off
-	xtc      *exclusion
-	mask     []uint64 // tokens that may be chosen; nil: all
-	masked   bool     // some tokens have a mask
+	repeats  *repeats   // for DRY; nil: off
+	xtc      *exclusion // nil: off
+	mask     []uint64   // tokens that may be chosen; nil: all
+	masked   bool       // some tokens have a mask
 	chooser  sampling.Chooser
 	top      []TokenLogprob
 }
@@ -48,7 +48,7 @@ type Sampler struct {
 // none such.
 func New(params Params, vocab int, tokens Tokens) *Sampler {
 	s := &Sampler{params: params, vocab: vocab, seed: rand.Uint64(), recent: params.windows(),
-		repeats: newRepeats(params.DRY, tokens), xtc: newExclusion(params.XTC, tokens)}
+		repeats: newRepeats(params.DRY, tokens), xtc: newExclusion(&params, tokens)}
 	if params.Seed != nil {
 		s.seed = *params.Seed
 	}
@@ -131,7 +131,7 @@ func (s *Sampler) Sample(logits []float32) (Result, error) {
 // choose chooses a token from adjusted logits, which it does not change.
 func (s *Sampler) choose(logits []float32) sampling.Choice {
 	settings := s.settings(s.observed)
-	if s.xtc == nil || settings.Temperature == 0 || !s.xtc.falls(s.seed, s.observed) {
+	if s.xtc == nil || !s.xtc.falls(s.seed, s.observed) {
 		return s.chooser.Choose(logits, settings)
 	}
 	return s.xtc.choose(&s.chooser, logits, settings)

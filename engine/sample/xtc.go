@@ -29,12 +29,12 @@ type exclusion struct {
 	row  []float32 // logits without the dropped tokens
 }
 
-// newExclusion returns nil if XTC is off.
-func newExclusion(p XTC, tokens Tokens) *exclusion {
-	if p.Probability == 0 {
+// newExclusion returns nil if XTC is off or does nothing.
+func newExclusion(p *Params, tokens Tokens) *exclusion {
+	if p.XTC.Probability == 0 || p.Temperature == 0 {
 		return nil
 	}
-	e := &exclusion{XTC: p}
+	e := &exclusion{XTC: p.XTC}
 	if e.Threshold == 0 {
 		e.Threshold = DefaultXTCThreshold
 	}

@@ -22,11 +22,14 @@ func (p *Processor) Containing(texts []string) []uint64 {
 
 func (p *Processor) containing(texts []string) []uint64 {
 	mask := make([]uint64, (p.tokenizer.VocabSize()+63)/64)
+	parts := make([][]byte, len(texts))
+	for i, text := range texts {
+		parts[i] = []byte(text)
+	}
 	for id := range p.tokenizer.VocabSize() {
 		text := p.tokenizer.TokenBytes(int32(id))
-		if slices.ContainsFunc(texts, func(t string) bool {
-			return bytes.Contains(text, []byte(t))
-		}) {
+		in := func(part []byte) bool { return bytes.Contains(text, part) }
+		if slices.ContainsFunc(parts, in) {
 			mask[id/64] |= 1 << (id % 64)
 		}
 	}

@@ -12,9 +12,8 @@ import (
 // It gives the same bits as the two operators in sequence.
 //
 // X, Weight and ConvState are operands of Conv, and all others operands of GatedDelta. Rounds keep
-// the states of both. ConvOut is
-// scratch memory for the convolution's output: float32 with the shape of X, undefined afterwards.
-// It must not overlap any other operand.
+// the states of both. ConvOut is scratch memory for the convolution's output: float32 with the
+// shape of X, undefined afterwards. It must not overlap any other operand.
 type ConvGatedDelta struct {
 	X         kernels.Tensor
 	Weight    kernels.Tensor

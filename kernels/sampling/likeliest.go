@@ -106,7 +106,7 @@ func (o *Likeliest) CPURange(_ *cpu.Context, phase, _, from, to int) {
 		for _, x := range logits[at:min(at+partTokens, len(logits))] {
 			sum += weight(peak-x, log2e)
 		}
-		// A tensor's halves of a word are in the order of the machine's words.
+		// The two halves are one word: all machines that Headroom runs on are little-endian.
 		atomic.AddUint64((*uint64)(unsafe.Pointer(&out[0])), sum)
 	}
 }
