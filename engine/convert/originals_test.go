@@ -54,6 +54,33 @@ func edited(t *testing.T, dir string, keys map[string]any,
 	return to
 }
 
+// TestBlockIsNamed: the user learns that the block that drafts is not in the result.
+func TestBlockIsNamed(t *testing.T) {
+	model := writeLlama(t, 1, 96)
+	mimo := map[string]any{"model_type": "mimo", "num_nextn_predict_layers": 1,
+		"rope_theta": 10000}
+	with := edited(t, model, mimo, func(all []safetensors.Tensor) []safetensors.Tensor {
+		return append(all, safetensors.Tensor{Name: "model.mtp_layers.0.input_proj.weight",
+			DType: safetensors.BF16, Shape: []int{hidden, 1}, Data: make([]byte, 2*hidden)})
+	})
+	same := func(all []safetensors.Tensor) []safetensors.Tensor { return all }
+	without, beside := edited(t, model, mimo, same), edited(t, model, mimo, same)
+	if err := os.WriteFile(filepath.Join(beside, "mtp.safetensors"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ source, want string }{
+		"with": {with, "as with mlx-lm"}, "without": {without, ""},
+		"beside": {beside, "copy mtp.safetensors"},
+	} {
+		said := ""
+		_, err := Run(t.Context(), at(c.source), filepath.Join(t.TempDir(), "dest"),
+			Options{Warn: func(text string) { said += text }})
+		if err != nil || (said == "") != (c.want == "") || !strings.Contains(said, c.want) {
+			t.Errorf("%s: %q, expected %q, %v", name, said, c.want, err)
+		}
+	}
+}
+
 // TestFalcon: the constants of an original are folded into packed matrices, too, and a product of
 // -0 stays -0.
 func TestFalcon(t *testing.T) {
