@@ -12,7 +12,8 @@ func TestConvert(t *testing.T) {
 	dest := filepath.Join(isolate(t), "a", "b")
 	code, out, errOut := headroom("", "convert", "headroom-demo", dest, "--bits", "6")
 	if code != 0 || !strings.HasPrefix(out, dest+": ") ||
-		!strings.Contains(out, " in 1 file, 6.5") || strings.Contains(out, "earlier run") {
+		!strings.Contains(out, " in 1 file, 6.5") || strings.Contains(out, "earlier run") ||
+		!strings.Contains(errOut, "(MTP)") {
 		t.Fatalf("exit %d, %q, %s", code, out, errOut)
 	}
 	code, out, errOut = headroom("", "run", "--model", dest, "--temp=0", question)

@@ -59,7 +59,8 @@ var (
 		steps: []step{
 			dropPrefix("vision_tower", "model.visual"),
 			underText,
-			experts, fused, dropBlock(drop("mtp.")), dropTied, shiftNorms, convolutions("conv1d.weight"),
+			experts, fused, dropBlock(drop("mtp.")), dropTied, shiftNorms,
+			convolutions("conv1d.weight"),
 		},
 		eight: []string{"mlp.gate", "shared_expert_gate"},
 		kept:  []string{"A_log"},
