@@ -89,24 +89,32 @@ func (w *Weights) AllNames() (names []string) {
 	return names
 }
 
-// attachBeside opens the weights of a block in a file beside the model's, if there is one.
-func (w *Weights) attachBeside() {
-	if w.source.Dir == "" {
-		return
+// BlockFile returns the name of the file beside the model's that has its block, relative to the
+// folder and with slashes; "": there is none.
+func (s Source) BlockFile() string {
+	if s.Dir == "" {
+		return ""
 	}
 	for _, name := range blockFiles {
-		path := filepath.Join(w.source.Dir, filepath.FromSlash(name))
-		if _, err := os.Stat(path); err != nil {
-			continue
+		if _, err := os.Stat(filepath.Join(s.Dir, filepath.FromSlash(name))); err == nil {
+			return name
 		}
-		files, err := safetensors.OpenFile(path)
-		if err != nil {
-			w.refuse(problem.Wrap(problem.ModelBroken, err,
-				"The block that drafts tokens is damaged or incomplete",
-				"Download "+name+" again, or remove it."))
-			return
-		}
-		w.attach(files)
+	}
+	return ""
+}
+
+// attachBeside opens the weights of a block in a file beside the model's, if there is one.
+func (w *Weights) attachBeside() {
+	name := w.source.BlockFile()
+	if name == "" {
 		return
 	}
+	files, err := safetensors.OpenFile(filepath.Join(w.source.Dir, filepath.FromSlash(name)))
+	if err != nil {
+		w.refuse(problem.Wrap(problem.ModelBroken, err,
+			"The block that drafts tokens is damaged or incomplete",
+			"Download "+name+" again, or remove it."))
+		return
+	}
+	w.attach(files)
 }

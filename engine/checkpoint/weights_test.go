@@ -482,3 +482,23 @@ func TestEqualValues(t *testing.T) {
 		}
 	}
 }
+
+// TestEqualEnds: a dry run compares the ends of tensors alone.
+func TestEqualEnds(t *testing.T) {
+	n := 2*dryEqualElements + 100
+	a := safetensors.Tensor{DType: safetensors.F32, Shape: []int{n}, Data: make([]byte, 4*n)}
+	b := safetensors.Tensor{DType: safetensors.BF16, Shape: []int{n}, Data: make([]byte, 2*n)}
+	for _, c := range []struct {
+		at         int
+		dry, whole bool
+	}{{0, false, false}, {dryEqualElements - 1, false, false}, {dryEqualElements, true, false},
+		{n - dryEqualElements - 1, true, false}, {n - dryEqualElements, false, false},
+		{n - 1, false, false}} {
+		b.Data[2*c.at] = 1
+		if equalValues(a, b, true) != c.dry || equalValues(a, b, false) != c.whole {
+			t.Errorf("a difference at %d of %d: a dry run says %t, expected %t", c.at, n, !c.dry,
+				c.dry)
+		}
+		b.Data[2*c.at] = 0
+	}
+}

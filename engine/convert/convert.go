@@ -92,6 +92,7 @@ func Run(ctx context.Context, source checkpoint.Source, dest string, o Options) 
 		return Result{}, err
 	}
 	defer c.unlock()
+	c.warnOfBlock()
 	if err := c.write(ctx); err != nil {
 		return Result{}, err
 	}
@@ -117,6 +118,7 @@ type conversion struct {
 	formats    formats
 	bytes      int64
 	parameters int64
+	block      bool // the model's block that drafts tokens was left out
 
 	dest       string
 	lock       interface{ Unlock() error }
@@ -172,7 +174,7 @@ func (c *conversion) plan() error {
 	if m.err != nil {
 		return m.err
 	}
-	c.tensors = m.sorted()
+	c.tensors, c.block = m.sorted(), m.block
 	if err := c.setTypes(); err != nil {
 		return err
 	}
@@ -202,6 +204,16 @@ func (c *conversion) checkPacking(values []checkpoint.Values) error {
 		}
 	}
 	return nil
+}
+
+// warnOfBlock says that the model's block that drafts tokens is not in the result.
+func (c *conversion) warnOfBlock() {
+	const lost = "The result lacks the model's block that drafts tokens (MTP)"
+	if file := c.source.BlockFile(); file != "" {
+		c.o.Warn(lost + ". To have it, copy " + file + " into its folder.")
+	} else if c.block {
+		c.o.Warn(lost + ", as with mlx-lm. Decoding is slower without it.")
+	}
 }
 
 // wrap returns the Problem of an error of a file.

@@ -59,7 +59,8 @@ var (
 		steps: []step{
 			dropPrefix("vision_tower", "model.visual"),
 			underText,
-			experts, fused, drop("mtp."), dropTied, shiftNorms, convolutions("conv1d.weight"),
+			experts, fused, dropBlock(drop("mtp.")), dropTied, shiftNorms,
+			convolutions("conv1d.weight"),
 		},
 		eight: []string{"mlp.gate", "shared_expert_gate"},
 		kept:  []string{"A_log"},
@@ -76,7 +77,7 @@ var (
 		eight: []string{"mlp.gate"},
 	}
 	deepseekV3 = &family{
-		steps:    []step{dropLayers, experts, fused, absorb, dropTied},
+		steps:    []step{dropBlock(dropLayers), experts, fused, absorb, dropTied},
 		unpacked: []string{"mlp.gate"},
 		kept:     []string{"e_score_correction_bias"},
 	}
@@ -92,7 +93,7 @@ var (
 		eight: []string{"router.proj"},
 	}
 	glm4MoE = &family{
-		steps:    []step{dropLayers, experts, fused, dropTied},
+		steps:    []step{dropBlock(dropLayers), experts, fused, dropTied},
 		unpacked: []string{"mlp.gate"},
 		kept:     []string{"e_score_correction_bias"},
 	}
@@ -124,8 +125,8 @@ var families = map[string]*family{
 	"dots1": {steps: []step{dropTied, stack(".mlp.experts.", ".mlp.experts.")},
 		unpacked: []string{"mlp.gate"}},
 	"ernie4_5": plain,
-	"ernie4_5_moe": {steps: []step{drop("mtp_block.", "mtp_linear_proj.", "mtp_hidden_norm.",
-		"mtp_emb_norm."), experts, fused, dropTied}},
+	"ernie4_5_moe": {steps: []step{dropBlock(drop("mtp_block.", "mtp_linear_proj.",
+		"mtp_hidden_norm.", "mtp_emb_norm.")), experts, fused, dropTied}},
 	"exaone4":        plain,
 	"falcon_h1":      {steps: []step{foldFalcon, convolutions("conv1d.weight"), dropTied}},
 	"gemma":          plain,
@@ -155,7 +156,7 @@ var families = map[string]*family{
 	"lfm2_moe":         lfm2,
 	"llama":            plain,
 	"mellum":           moe,
-	"mimo":             {steps: []step{dropPrefix("model.mtp_layers."), dropTied}},
+	"mimo":             {steps: []step{dropBlock(dropPrefix("model.mtp_layers.")), dropTied}},
 	"minicpm":          {steps: []step{copyHead}},
 	"minimax_m2": {steps: []step{
 		stack(".block_sparse_moe.experts.", ".block_sparse_moe.switch_mlp.", mixtralParts...)},
@@ -169,7 +170,7 @@ var families = map[string]*family{
 	"muse_glimmer":      museGlimmer,
 	"muse_glimmer_text": museGlimmer,
 	"nemotron":          plain,
-	"nemotron_h": {steps: []step{dropPrefix("mtp."), convolutions("conv1d.weight"),
+	"nemotron_h": {steps: []step{dropBlock(dropPrefix("mtp.")), convolutions("conv1d.weight"),
 		stack(".mixer.experts.", ".mixer.switch_mlp.", "down_proj", "fc2", "up_proj", "fc1"),
 		dropTied}, unpacked: []string{"mixer.gate"},
 		kept: []string{"e_score_correction_bias", "A_log"}},
@@ -188,7 +189,7 @@ var families = map[string]*family{
 	"qwen3_8_moe":      qwen35,
 	"qwen3_8_text":     qwen35,
 	"qwen3_moe":        moe,
-	"qwen3_next": {steps: []step{drop("mtp."), shiftNorms, experts, fused, dropTied,
+	"qwen3_next": {steps: []step{dropBlock(drop("mtp.")), shiftNorms, experts, fused, dropTied,
 		convolutions("conv1d.weight")}, eight: []string{"mlp.gate", "shared_expert_gate"}},
 	"qwen3_vl":          qwen3VL,
 	"qwen3_vl_moe":      qwen3VL,

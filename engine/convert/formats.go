@@ -162,9 +162,9 @@ func (f *formats) assign(tensors []*tensor, c *checkpoint.Config) error {
 		if f.all == nil || t.isRaw || len(t.shape) < 2 || !f.canPack(module) {
 			continue
 		}
-		format, e := f.of(module, layers)
-		if format != nil && (t.cols%format.Group != 0 || e == nil && t.cols%f.all.Group != 0 ||
-			f.overridden(module) == nil && t.cols%f.all.Group != 0) {
+		v := f.overridden(module)
+		format, e := f.of(module, v, layers)
+		if format != nil && (t.cols%format.Group != 0 || v == nil && t.cols%f.all.Group != 0) {
 			format, e = nil, nil // as mlx-lm does: it stays plain
 		}
 		t.format = format
@@ -199,9 +199,10 @@ func (f *formats) overridden(module string) *override {
 	return nil
 }
 
-// of returns the format of a module, and what config.json says of it; nil: nothing.
-func (f *formats) of(module string, layers int) (*quantize.Format, any) {
-	if v := f.overridden(module); v != nil {
+// of returns the format of a module, and what config.json says of it; nil: nothing. v is its
+// override, or nil.
+func (f *formats) of(module string, v *override, layers int) (*quantize.Format, any) {
+	if v != nil {
 		if v.format == nil {
 			return nil, false
 		}

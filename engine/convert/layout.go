@@ -127,7 +127,7 @@ func (t *tensor) setParts() {
 	t.parts[1] = scales
 }
 
-// packed returns the results of rows as the parts of quantize.
+// packedOf returns the memory of the three parts of rows as quantize takes it.
 func packedOf(buffers [3][]byte) quantize.Packed {
 	return quantize.Packed{Codes: buffers[0], Scales: buffers[1], Biases: buffers[2]}
 }

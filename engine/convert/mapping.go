@@ -22,6 +22,7 @@ import (
 type mapping struct {
 	config  *checkpoint.Config
 	tensors map[string]*tensor
+	block   bool  // a block that drafts tokens was left out
 	err     error // the first; a Problem
 }
 
@@ -166,6 +167,15 @@ func dropPrefix(prefixes ...string) step {
 func dropTied(m *mapping) {
 	if m.isTrue("tie_word_embeddings") {
 		drop("lm_head.")(m)
+	}
+}
+
+// dropBlock leaves out, by a step, the block that drafts tokens: mlx-lm's classes have none.
+func dropBlock(drop step) step {
+	return func(m *mapping) {
+		before := len(m.tensors)
+		drop(m)
+		m.block = m.block || len(m.tensors) < before
 	}
 }
 

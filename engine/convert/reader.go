@@ -116,7 +116,21 @@ func (r *reader) rows(t *tensor, from, to int, s *scratch) ([]byte, error) {
 	if !checkpoint.AreFinite(dtype, in) {
 		return nil, notFinite(t)
 	}
-	return t.cast(in, floatTypes[dtype], from, s), nil
+	if floatTypes[dtype] == t.dtype && !t.changes() {
+		return in, nil
+	}
+	out := t.cast(in, floatTypes[dtype], from, s)
+	return out, t.checkRange(out)
+}
+
+// checkRange returns a Problem if elements of t are too large for its type.
+func (t *tensor) checkRange(b []byte) error {
+	if d := fileTypes[t.dtype]; !checkpoint.AreFinite(d, b) {
+		return problem.New(problem.BadRequest, "This model cannot have the type "+t.dtype.String(),
+			"tensor "+t.name+" has a value that is too large for it",
+			"Choose bfloat16 or float32.")
+	}
+	return nil
 }
 
 func notFinite(t *tensor) error {
@@ -195,10 +209,13 @@ func (r *reader) unpackRows(t *tensor, from, to int, s *scratch) ([]byte, error)
 			checkpoint.UnpackRow(w, row, sorted, g*t.pick.skip+k)
 			for i := from; i < to; i++ {
 				v := row[t.pick.first+i%t.pick.take*t.pick.step]
+				if v-v != 0 {
+					return nil, notFinite(t)
+				}
 				quantize.PutFloat(out, (i-from)*t.cols+k, v, t.dtype)
 			}
 		}
-		return out, nil
+		return out, t.checkRange(out)
 	}
 	for i := from; i < to; i++ {
 		w, err := r.unpack(t.values[i/per])
@@ -206,33 +223,48 @@ func (r *reader) unpackRows(t *tensor, from, to int, s *scratch) ([]byte, error)
 			return nil, err
 		}
 		checkpoint.UnpackRow(w, row, sorted, t.pick.row(i%per))
-		for k, v := range row {
+		for _, v := range row {
 			if v-v != 0 {
 				return nil, notFinite(t)
 			}
+		}
+		t.change(row, i)
+		for k, v := range row {
 			quantize.PutFloat(out, (i-from)*t.cols+k, v, t.dtype)
 		}
 	}
-	return out, nil
+	return out, t.checkRange(out)
+}
+
+// changes reports whether elements of t differ from those of the source.
+func (t *tensor) changes() bool { return t.add != 0 || t.scale != nil }
+
+// change changes elements of a row.
+func (t *tensor) change(values []float32, row int) {
+	if t.scale != nil {
+		factor := t.scale(row)
+		for i := range values {
+			values[i] *= factor
+		}
+	}
+	if t.add != 0 {
+		for i := range values {
+			values[i] += t.add
+		}
+	}
 }
 
 // cast returns elements of the source, of rows from the given one on, in the type of t. Sums and
 // products are rounded to the type of the source first, as mlx-lm does.
 func (t *tensor) cast(in []byte, from kernels.DType, first int, s *scratch) []byte {
-	if from == t.dtype && t.add == 0 && t.scale == nil {
-		return in
-	}
 	n := len(in) / from.Size()
 	values, out := grow(&s.row, t.cols), grow(&s.cast, n*t.dtype.Size())
 	for at := 0; at < n; at += t.cols {
 		decode(values, in[at*from.Size():], from)
-		if t.add != 0 || t.scale != nil {
-			factor := float32(1)
-			if t.scale != nil {
-				factor = t.scale(first + at/t.cols)
-			}
+		if t.changes() {
+			t.change(values, first+at/t.cols)
 			for i, v := range values {
-				quantize.PutFloat(in, at+i, v*factor+t.add, from)
+				quantize.PutFloat(in, at+i, v, from)
 			}
 			decode(values, in[at*from.Size():], from)
 		}

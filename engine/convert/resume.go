@@ -52,6 +52,8 @@ func (c *conversion) fingerprint() string {
 	for _, s := range c.shards {
 		h.Write(s.header)
 	}
+	config, _ := c.source.ReadFile("config.json")
+	h.Write(config)
 	for _, f := range c.weights.Files() {
 		if info, err := os.Stat(f.Path()); err == nil {
 			fmt.Fprintf(h, "%s %d %d\n", filepath.Base(f.Path()), info.Size(),

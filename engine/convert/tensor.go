@@ -34,7 +34,6 @@ type tensor struct {
 	format *quantize.Format // nil: plain
 
 	parts [3]part // the tensors in the file: the elements or codes, the scales, the biases
-	shard int
 }
 
 // part is a tensor in a file of the result.

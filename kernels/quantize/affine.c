@@ -1,4 +1,4 @@
-// Affine groups; plain.go has the definition.
+// Affine groups; affine.go has the definition.
 #ifdef ISA
 #include "group.h"
 

@@ -1,4 +1,4 @@
-// Groups of MXFP4, MXFP8 and NVFP4; plain.go has the definition. The compiler makes vectors of the
+// Groups of MXFP4, MXFP8 and NVFP4; floats.go has the definition. The compiler makes vectors of the
 // loops: each element is computed alone.
 #ifdef ISA
 #include "group.h"

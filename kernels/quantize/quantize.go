@@ -2,8 +2,8 @@
 // those of kernels.Weight. It runs on the CPU when a model is converted, so it has no operators.
 //
 // The definition is MLX 0.32.4, the Metal kernels affine_quantize and fp_quantize. On a CPU, MLX
-// rounds ties in another way (see DECISIONS.md). plain.go has the definition in Go, and affine.c
-// and floats.c compute the same bits with SIMD.
+// rounds ties in another way (see kernels/DECISIONS.md). affine.go and floats.go have the
+// definition in Go. affine.c and floats.c compute the same bits with SIMD.
 package quantize
 
 import (
