@@ -163,3 +163,23 @@ test('what is disabled for a moment gets the focus back; a click beside it takes
   expect(document.activeElement).toBe(document.querySelector('main'));
   stop();
 });
+
+test('Tab leaves a control whose tooltip closes: the control does not get the focus back', async () => {
+  document.body.innerHTML = '<main tabindex="-1"><button>One</button><button>Two</button></main>';
+  const stop = keepFocus();
+  const [one, two] = [button(/^One$/), button(/^Two$/)];
+  const tooltip = document.body.appendChild(document.createElement('p'));
+  one.focus();
+  const came: string[] = [];
+  const note = ({ target }: FocusEvent) => came.push(label(target as Element));
+  document.addEventListener('focusin', note);
+  // A browser runs the observers between the two events. A focus given there ends the move of Tab.
+  one.blur();
+  tooltip.remove();
+  for (let i = 0; i < 5; i++) await Promise.resolve();
+  two.focus();
+  await pass(10);
+  document.removeEventListener('focusin', note);
+  stop();
+  expect(came).toEqual(['Two']);
+});
