@@ -15,7 +15,6 @@ let page: Record<string, unknown> | null = null;
 beforeEach(() => {
   vi.useFakeTimers();
   localStorage.clear();
-  Element.prototype.scrollTo = () => {};
 });
 
 afterEach(() => {
