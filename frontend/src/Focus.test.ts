@@ -134,7 +134,7 @@ test('what is disabled for a moment gets the focus back; a click beside it takes
   stop();
 });
 
-test('Tab leaves a control whose tooltip closes: the control does not get the focus back', async () => {
+test('Tab leaves a control whose tooltip closes: it does not get the focus back', async () => {
   document.body.innerHTML = '<main tabindex="-1"><button>One</button><button>Two</button></main>';
   const stop = keepFocus();
   const [one, two] = [button(/^One$/), button(/^Two$/)];

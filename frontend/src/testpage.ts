@@ -1,6 +1,5 @@
-// What tests of whole pages share: the mounted window, and time that passes.
-import { flushSync, mount } from 'svelte';
-import { vi } from 'vitest';
+// What tests of whole pages share: the mounted window.
+import { mount } from 'svelte';
 import App from './App.svelte';
 import type { Backend } from './lib/backend/backend';
 import { CacheStore } from './lib/stores/cache.svelte';
