@@ -30,7 +30,8 @@ const policy =
 
 /**
  * Starts listening and resolves with {url, finishDownload, close}. Port 0 picks a free port. `many`
- * adds that many models and conversations to the few that exist.
+ * adds that many models, cached conversations and chats to the few that exist: Many in
+ * src/lib/backend/fake/server.ts.
  */
 export async function startFakeServer(port = 0, many = { models: 0, conversations: 0 }) {
   const { module } = await runnerImport(path('../src/lib/backend/fake/server.ts'), {

@@ -8,8 +8,11 @@ import { startFakeServer } from './fake-server.mjs';
 /** The longest time from a key, click or scroll to the frame after it, and to the first paint. */
 const mostMs = 100;
 const paintMs = 500;
-/** A machine with more to do than cores has to be waited for. */
-const patience = Math.max(1, loadavg()[0] / availableParallelism());
+/**
+ * How much longer a time may be, because other programs use the machine. The page's own work has no
+ * such factor: mostMs also limits the time of its thread on a core, whatever else runs.
+ */
+const patience = () => Math.max(1, loadavg()[0] / availableParallelism());
 /** Samples of each interaction. The least counts: the others also measure what else runs here. */
 const samples = 5;
 
@@ -93,13 +96,29 @@ export const largeSteps = [
       const page = await context.newPage();
       page.setDefaultTimeout(30_000);
       const slow = [];
-      report(`limits: ${(mostMs * patience).toFixed(0)} and ${(paintMs * patience).toFixed(0)} ms`);
-      const measured = async (name, most, sample) => {
-        const all = [];
-        for (let i = 0; i < samples; i++) all.push(await sample(i));
-        all.sort((a, b) => a - b);
-        report(`${name}: ${all.map((ms) => ms.toFixed(0)).join(', ')} ms`);
-        if (all[0] > most * patience) slow.push(`${name}: ${all[0].toFixed(0)} ms`);
+      const cdp = await context.newCDPSession(page);
+      await cdp.send('Performance.enable', { timeDomain: 'threadTicks' });
+      /** The milliseconds that the page's thread has had on a core. */
+      const worked = async () => {
+        const { metrics } = await cdp.send('Performance.getMetrics');
+        return 1000 * metrics.find(({ name }) => name === 'TaskDuration').value;
+      };
+      const least = (all) => Math.min(...all);
+      const list = (all) => all.map((ms) => ms.toFixed(0)).join(', ');
+      /** Counts the samples of an interaction; `prepare` runs before each and does not count. */
+      const measured = async (name, sample, prepare = async () => {}) => {
+        const times = [];
+        const works = [];
+        for (let i = 0; i < samples; i++) {
+          await prepare();
+          const before = await worked();
+          times.push(await sample(i));
+          works.push((await worked()) - before);
+        }
+        const limit = mostMs * patience();
+        report(`${name}: ${list(times)} ms of ${limit.toFixed(0)}, work ${list(works)} ms`);
+        if (least(times) > limit) slow.push(`${name}: ${least(times).toFixed(0)} ms`);
+        if (least(works) > mostMs) slow.push(`${name}: ${least(works).toFixed(0)} ms of work`);
       };
       const show = async (name) => {
         await page.getByRole('navigation', { name: 'Pages' }).getByRole('button', { name }).click();
@@ -107,20 +126,27 @@ export const largeSteps = [
         await page.locator(row).first().waitFor();
       };
       try {
-        await measured('first paint', paintMs, async () => {
+        const paints = [];
+        for (let i = 0; i < samples; i++) {
           await page.goto('about:blank');
           await page.goto(server.url, { waitUntil: 'load' });
           await page.locator('main, dialog').first().waitFor();
-          return page.evaluate(
-            () => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? Infinity,
+          paints.push(
+            await page.evaluate(
+              () =>
+                performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? Infinity,
+            ),
           );
-        });
+        }
+        const limit = paintMs * patience();
+        report(`first paint: ${list(paints)} ms of ${limit.toFixed(0)}`);
+        if (least(paints) > limit) slow.push(`first paint: ${least(paints).toFixed(0)} ms`);
         if (await page.getByRole('dialog').count()) await page.keyboard.press('Escape');
         for (const name of ['Models', 'Cache', 'Chat']) await show(name);
         let at = '';
         for (const [name, where, what, selector, value] of interactions) {
           if (where !== at) await show((at = where));
-          await measured(name, mostMs, (i) => timed(page, what, selector, value(i)));
+          await measured(name, (i) => timed(page, what, selector, value(i)));
         }
         await page.locator('aside [type="search"]').fill('');
         await page.locator('aside ul').evaluate((list) => (list.scrollTop = 0));
@@ -129,19 +155,20 @@ export const largeSteps = [
           'the long chat is open',
           async () => (await page.getByTestId('answer').count()) > 1,
         );
-        await measured('a chat of 2,000 messages: scroll', mostMs, (i) =>
+        await measured('a chat of 2,000 messages: scroll', (i) =>
           timed(page, 'scroll', '.thread', 40_000 - i * 900),
         );
-        await measured('a chat of 2,000 messages: write', mostMs, (i) =>
+        await measured('a chat of 2,000 messages: write', (i) =>
           timed(page, 'type', '[aria-label="Message"]', 'word '.repeat(i + 1)),
         );
         for (const [index, name] of ['Overview', 'Chat', 'Models', 'Memory', 'Cache'].entries()) {
-          await measured(`to ${name}`, mostMs, async () => {
-            await timed(page, 'click', nav(index === 0 ? 2 : 1));
-            return timed(page, 'click', nav(index + 1));
-          });
+          await measured(
+            `to ${name}`,
+            () => timed(page, 'click', nav(index + 1)),
+            () => timed(page, 'click', nav(index === 0 ? 2 : 1)),
+          );
         }
-        await measured('palette: typed', mostMs, async (i) => {
+        await measured('palette: typed', async (i) => {
           if (!(await page.getByRole('combobox').count())) await page.keyboard.press('Control+k');
           return timed(page, 'type', '[role="combobox"]', `model-${i}`);
         });

@@ -136,3 +136,23 @@ test('an agent without a file has steps, and one with a broken file says so', as
   expect(text('[data-testid="agent-continue"]')).toContain('a bracket is missing');
   expect(text('[data-testid="agent-opencode"]')).toContain('Not found on this computer');
 });
+
+test('the answer for a model that was chosen before does not replace the later one', async () => {
+  await open();
+  const list = backend.agents.list.bind(backend.agents);
+  const waits = [200, 10];
+  backend.agents.list = async (model) => {
+    const answer = await list(model);
+    await new Promise((done) => setTimeout(done, waits.shift()));
+    return { ...answer, target: { ...answer.target, url: `for ${model}` } };
+  };
+  const select = document.querySelector<HTMLSelectElement>('#agents-model')!;
+  const [first, second] = [...select.options].map(({ value }) => value);
+  for (const value of [second!, first!]) {
+    select.value = value;
+    select.dispatchEvent(new Event('change', { bubbles: true }));
+    flushSync();
+  }
+  await pass(300);
+  expect(text('.choice code')).toBe(`at for ${first}`);
+});

@@ -1,18 +1,13 @@
 // Tests the pages with the fake backend, as a user sees and operates them.
-import { flushSync, mount, unmount } from 'svelte';
+import { flushSync, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import App from './App.svelte';
 import { HeadroomError } from './lib/backend/backend';
 import { FakeBackend, fakeEngine, fakeState } from './lib/backend/fake';
-import { CacheStore } from './lib/stores/cache.svelte';
 import { ChatStore } from './lib/stores/chat.svelte';
 import { newMessage } from './lib/stores/conversations';
 import { EngineStore } from './lib/stores/engine.svelte';
-import { SettingsStore } from './lib/stores/settings.svelte';
-import { TryStore } from './lib/stores/tries.svelte';
-import { WelcomeStore } from './lib/stores/welcome.svelte';
-import { Router } from './lib/stores/router.svelte';
 import { pages } from './pages';
+import { mountApp } from './testpage';
 
 let backend: FakeBackend;
 let engine: EngineStore;
@@ -23,16 +18,6 @@ beforeEach(() => {
   vi.useFakeTimers();
   localStorage.clear();
   location.hash = '';
-  // jsdom has no layout: scrollTo and ResizeObserver are missing.
-  Element.prototype.scrollTo = () => {};
-  vi.stubGlobal(
-    'ResizeObserver',
-    class {
-      observe() {}
-      unobserve() {}
-      disconnect() {}
-    },
-  );
 });
 
 afterEach(() => {
@@ -40,7 +25,6 @@ afterEach(() => {
   app = null;
   engine.close();
   vi.useRealTimers();
-  vi.unstubAllGlobals();
 });
 
 async function open(
@@ -52,21 +36,7 @@ async function open(
   backend = new FakeBackend(10, state);
   prepare(backend);
   engine = new EngineStore(backend);
-  chat = new ChatStore(backend, localStorage);
-  document.body.innerHTML = '';
-  app = mount(App, {
-    target: document.body,
-    props: {
-      engine,
-      chat,
-      cache: new CacheStore(backend),
-      settings: new SettingsStore(backend, localStorage),
-      tries: new TryStore(),
-      welcome: new WelcomeStore(backend),
-      router: new Router(() => pages.map(({ id }) => id)),
-      pages,
-    },
-  });
+  ({ app, chat } = mountApp(backend, engine));
   await pass(0);
 }
 

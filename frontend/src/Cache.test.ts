@@ -14,15 +14,6 @@ let page: Record<string, unknown> | null = null;
 
 beforeEach(() => {
   vi.useFakeTimers();
-  // jsdom has no layout.
-  vi.stubGlobal(
-    'ResizeObserver',
-    class {
-      observe() {}
-      unobserve() {}
-      disconnect() {}
-    },
-  );
 });
 
 afterEach(() => {

@@ -15,7 +15,6 @@ let page: Record<string, unknown> | null = null;
 beforeEach(() => {
   vi.useFakeTimers();
   localStorage.clear();
-  Element.prototype.scrollTo = () => {};
 });
 
 afterEach(() => {
@@ -96,6 +95,22 @@ test('each chat has its own draft', async () => {
   page = mount(Chat, { target: document.body, props: { engine, chat } });
   await pass(10);
   expect(field().value).toBe('for a new chat');
+});
+
+test('the wait for the first token is said once, and not each count of the prefill', async () => {
+  await open();
+  type(named<HTMLTextAreaElement>('Message'), 'word '.repeat(2000)); // 2,500 tokens, 128 at a time
+  press(named('Message'), 'Enter');
+  const shown = new Set<string | undefined>();
+  const said = new Set<string | null>();
+  await pass(1);
+  for (let waiting; (waiting = document.querySelector('[data-testid="waiting"]')); await pass(1)) {
+    expect(waiting.closest('[role="status"], [aria-live]')).toBeNull();
+    shown.add(waiting.textContent?.match(/Prefill, \d+ of/)?.[0]);
+    for (const one of waiting.querySelectorAll('[role="status"]')) said.add(one.textContent);
+  }
+  expect([...shown].filter(Boolean).length).toBeGreaterThan(1);
+  expect([...said]).toEqual(['Waiting for the first token']);
 });
 
 test('a finished answer is said once, and not while it is written or opened again', async () => {

@@ -17,15 +17,6 @@ let page: Record<string, unknown>;
 
 beforeEach(async () => {
   vi.useFakeTimers();
-  // jsdom has no layout.
-  vi.stubGlobal(
-    'ResizeObserver',
-    class {
-      observe() {}
-      unobserve() {}
-      disconnect() {}
-    },
-  );
   backend = new FakeBackend(stepMs, fakeState(Date.now()));
   engine = new EngineStore(backend);
   engine.models.selected = demo;
@@ -38,7 +29,6 @@ afterEach(() => {
   void unmount(page);
   engine.close();
   vi.useRealTimers();
-  vi.unstubAllGlobals();
 });
 
 async function pass(ms: number) {

@@ -17,15 +17,6 @@ let pages: Record<string, unknown>[] = [];
 
 beforeEach(() => {
   vi.useFakeTimers();
-  // jsdom has no layout.
-  vi.stubGlobal(
-    'ResizeObserver',
-    class {
-      observe() {}
-      unobserve() {}
-      disconnect() {}
-    },
-  );
 });
 
 afterEach(() => {
@@ -33,7 +24,6 @@ afterEach(() => {
   pages = [];
   engine.close();
   vi.useRealTimers();
-  vi.unstubAllGlobals();
 });
 
 async function open(change: (backend: FakeBackend) => void = () => {}) {

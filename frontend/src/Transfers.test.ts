@@ -1,19 +1,12 @@
 // Tests import and download on the Models page with the fake backend, as a user operates them.
-import { flushSync, mount, unmount } from 'svelte';
+import { flushSync, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import App from './App.svelte';
 import { HeadroomError } from './lib/backend/backend';
 import { FakeBackend, fakeJob, fakeModel, fakeState, hubModel } from './lib/backend/fake';
 import type { ImportItem } from './lib/backend/transfers';
-import { CacheStore } from './lib/stores/cache.svelte';
-import { ChatStore } from './lib/stores/chat.svelte';
 import { EngineStore } from './lib/stores/engine.svelte';
-import { TryStore } from './lib/stores/tries.svelte';
-import { WelcomeStore } from './lib/stores/welcome.svelte';
-import { Router } from './lib/stores/router.svelte';
-import { pages } from './pages';
-import { SettingsStore } from './lib/stores/settings.svelte';
 import { itemText, jobText } from './lib/transfers';
+import { mountApp } from './testpage';
 
 let backend: FakeBackend;
 let engine: EngineStore;
@@ -22,15 +15,6 @@ let dropped: ((x: number, y: number, paths: string[]) => void) | null = null;
 
 beforeEach(() => {
   vi.useFakeTimers();
-  // jsdom has no layout.
-  vi.stubGlobal(
-    'ResizeObserver',
-    class {
-      observe() {}
-      unobserve() {}
-      disconnect() {}
-    },
-  );
   location.hash = '';
 });
 
@@ -47,22 +31,9 @@ async function open(change: (backend: FakeBackend) => void = () => {}) {
   backend = new FakeBackend(0, fakeState(Date.now()));
   change(backend);
   engine = new EngineStore(backend);
-  document.body.innerHTML = '';
-  const router = new Router(() => pages.map(({ id }) => id));
   localStorage.clear();
-  page = mount(App, {
-    target: document.body,
-    props: {
-      engine,
-      chat: new ChatStore(backend, localStorage),
-      cache: new CacheStore(backend),
-      settings: new SettingsStore(backend, localStorage),
-      tries: new TryStore(),
-      welcome: new WelcomeStore(backend),
-      router,
-      pages,
-    },
-  });
+  const { app, router } = mountApp(backend, engine);
+  page = app;
   router.go('models');
   await pass(10);
 }

@@ -1,16 +1,9 @@
 // Tests the welcome with the fake backend, as a user sees and operates it.
-import { flushSync, mount, unmount } from 'svelte';
+import { flushSync, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import App from './App.svelte';
 import { FakeBackend, fakeState, hubModel } from './lib/backend/fake';
-import { CacheStore } from './lib/stores/cache.svelte';
-import { ChatStore } from './lib/stores/chat.svelte';
 import { EngineStore } from './lib/stores/engine.svelte';
-import { Router } from './lib/stores/router.svelte';
-import { pages } from './pages';
-import { SettingsStore } from './lib/stores/settings.svelte';
-import { TryStore } from './lib/stores/tries.svelte';
-import { WelcomeStore } from './lib/stores/welcome.svelte';
+import { mountApp } from './testpage';
 
 let backend: FakeBackend;
 let engine: EngineStore;
@@ -20,15 +13,6 @@ beforeEach(() => {
   vi.useFakeTimers();
   localStorage.clear();
   location.hash = '';
-  Element.prototype.scrollTo = () => {};
-  vi.stubGlobal(
-    'ResizeObserver',
-    class {
-      observe() {}
-      unobserve() {}
-      disconnect() {}
-    },
-  );
 });
 
 afterEach(() => {
@@ -36,7 +20,6 @@ afterEach(() => {
   app = null;
   engine.close();
   vi.useRealTimers();
-  vi.unstubAllGlobals();
 });
 
 async function open(
@@ -47,20 +30,7 @@ async function open(
   backend.general = { ...backend.general, welcomed: false };
   change(backend, state);
   engine = new EngineStore(backend);
-  document.body.innerHTML = '';
-  app = mount(App, {
-    target: document.body,
-    props: {
-      engine,
-      chat: new ChatStore(backend, localStorage),
-      cache: new CacheStore(backend),
-      settings: new SettingsStore(backend, localStorage),
-      tries: new TryStore(),
-      welcome: new WelcomeStore(backend),
-      router: new Router(() => pages.map(({ id }) => id)),
-      pages,
-    },
-  });
+  ({ app } = mountApp(backend, engine));
   await pass(20);
 }
 

@@ -1,5 +1,5 @@
-// Stubs that the pages' libraries need and jsdom lacks: a canvas that draws nothing, and media
-// queries that never match. Loaded before each test file (vite.config.ts).
+// Stubs that the pages and their libraries need and jsdom lacks: a canvas that draws nothing, media
+// queries that never match, sizes that never change. Loaded before each test file (vite.config.ts).
 const ignored: unknown = new Proxy(() => ignored, {
   get: (_, name) => (name === Symbol.toPrimitive ? () => 0 : ignored),
   set: () => true,
@@ -14,6 +14,12 @@ globalThis.Path2D ??= class {
   addPath() {}
   closePath() {}
 } as unknown as typeof Path2D;
+globalThis.ResizeObserver ??= class {
+  observe() {}
+  unobserve() {}
+  disconnect() {}
+};
+Element.prototype.scrollTo ??= () => {};
 window.matchMedia ??= (media) =>
   ({ media, matches: false, onchange: null, ...listeners }) as MediaQueryList;
 

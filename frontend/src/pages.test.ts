@@ -23,15 +23,6 @@ test('ids are unique, and the keys reach every page', () => {
 test('a new row in the table is a new page', () => {
   vi.useFakeTimers();
   location.hash = '#page=chat';
-  vi.stubGlobal(
-    'ResizeObserver',
-    class {
-      observe() {}
-      unobserve() {}
-      disconnect() {}
-    },
-  );
-  Element.prototype.scrollTo = () => {};
   const toy: Page = {
     id: 'toy',
     label: 'Toy',
@@ -65,5 +56,4 @@ test('a new row in the table is a new page', () => {
   void unmount(app);
   engine.close();
   vi.useRealTimers();
-  vi.unstubAllGlobals();
 });
