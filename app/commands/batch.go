@@ -81,7 +81,8 @@ func (c *Batch) bar(out io.Writer) *progressbar.ProgressBar {
 func (c *Batch) report(t *terminal, n batch.Counts, took time.Duration) error {
 	if c.JSON {
 		if err := printJSON(t.out, map[string]any{"total": n.Total, "before": n.Before,
-			"completed": n.Completed, "failed": n.Failed + n.Refused, "seconds": took.Seconds()}); err != nil {
+			"completed": n.Completed, "failed": n.Failed + n.Refused,
+			"seconds": took.Seconds()}); err != nil {
 			return err
 		}
 	} else {

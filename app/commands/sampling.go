@@ -23,7 +23,7 @@ type SamplingFlags struct {
 	RepetitionPenalty *float64          `aliases:"repeat-penalty" help:"Divide the logits of recent tokens by this; 1: off." placeholder:"X"`
 	PresencePenalty   *float64          `help:"Subtract this once from the logit of each recent token." placeholder:"X"`
 	FrequencyPenalty  *float64          `help:"Subtract this from the logit of a recent token for each time that it occurs." placeholder:"X"`
-	PenaltyTokens     int               `name:"repetition-context-size" aliases:"repeat-last-n" help:"How many of the last tokens, prompt included, the three penalties count. Default: 20." placeholder:"N"`
+	PenaltyTokens     *int              `name:"repetition-context-size" aliases:"repeat-last-n" help:"How many of the last tokens, prompt included, the three penalties count. Default: 20." placeholder:"N"`
 	PresenceTokens    *int              `name:"presence-context-size" help:"How many of the last tokens the presence penalty counts, if not as many as the others." placeholder:"N"`
 	FrequencyTokens   *int              `name:"frequency-context-size" help:"How many of the last tokens the frequency penalty counts, if not as many as the others." placeholder:"N"`
 	XTCProbability    *float64          `name:"xtc-probability" help:"With this probability drop all likely tokens but the least likely of them (XTC). Default: 0, off." placeholder:"P"`
@@ -41,15 +41,15 @@ type SamplingFlags struct {
 func (f *SamplingFlags) params() (generate.Params, error) {
 	p := generate.Params{Temperature: f.Temperature, TopP: f.TopP, TopK: f.TopK, MinP: f.MinP,
 		RepetitionPenalty: f.RepetitionPenalty, PresencePenalty: f.PresencePenalty,
-		FrequencyPenalty: f.FrequencyPenalty, PenaltyTokens: f.PenaltyTokens,
-		LogitBias: f.LogitBias, Seed: f.Seed}
+		FrequencyPenalty: f.FrequencyPenalty, LogitBias: f.LogitBias, Seed: f.Seed}
 	breakers := f.DRYBreakers
 	if slices.Equal(breakers, []string{"none"}) {
 		breakers = []string{}
 	}
-	if err := p.SetSamplers(&generate.Samplers{PresenceContextTokens: f.PresenceTokens,
-		FrequencyContextTokens: f.FrequencyTokens, XTCProbability: f.XTCProbability,
-		XTCThreshold: f.XTCThreshold, DRYMultiplier: f.DRYMultiplier, DRYBase: f.DRYBase,
+	if err := p.SetSamplers(&generate.Samplers{ContextTokens: f.PenaltyTokens,
+		PresenceContextTokens: f.PresenceTokens, FrequencyContextTokens: f.FrequencyTokens,
+		XTCProbability: f.XTCProbability,
+		XTCThreshold:   f.XTCThreshold, DRYMultiplier: f.DRYMultiplier, DRYBase: f.DRYBase,
 		DRYAllowedTokens: f.DRYAllowedTokens, DRYContextTokens: f.DRYContextTokens,
 		DRYBreakers: breakers}); err != nil {
 		return p, err
@@ -62,8 +62,22 @@ func (f *SamplingFlags) check() error {
 	if _, err := f.params(); err != nil {
 		return flagError(err)
 	}
-	if f.PenaltyTokens < 0 {
-		return fmt.Errorf("--repetition-context-size: must be 0 or more, got %d", f.PenaltyTokens)
+	for _, alone := range []struct {
+		given       bool
+		flag, needs string
+	}{
+		{f.XTCThreshold != nil && f.XTCProbability == nil, "xtc-threshold", "xtc-probability"},
+		{f.DRYBase != nil && f.DRYMultiplier == nil, "dry-base", "dry-multiplier"},
+		{f.DRYAllowedTokens != nil && f.DRYMultiplier == nil, "dry-allowed-length",
+			"dry-multiplier"},
+		{f.DRYContextTokens != nil && f.DRYMultiplier == nil, "dry-penalty-last-n",
+			"dry-multiplier"},
+		{f.DRYBreakers != nil && f.DRYMultiplier == nil, "dry-sequence-breaker",
+			"dry-multiplier"},
+	} {
+		if alone.given {
+			return fmt.Errorf("--%s has no effect without --%s", alone.flag, alone.needs)
+		}
 	}
 	for id, bias := range f.LogitBias {
 		if id < 0 || !(bias >= -100 && bias <= 100) {

@@ -27,6 +27,7 @@ var fieldTable = jsonbody.WithFormFields("Send output_config.format", []field{
 	{Name: "context_management", Support: inert,
 		Note: "the client's messages are the conversation"},
 	{Name: "diagnostics", Support: inert},
+	{Name: "dry_multiplier", Support: refused, Harmless: `0`, Instead: inChats},
 	{Name: "fallback_credit_token", Support: inert},
 	{Name: "fallbacks", Support: inert},
 	{Name: "frequency_penalty", Support: refused, Harmless: `0`, Instead: inChats},
@@ -68,6 +69,7 @@ var fieldTable = jsonbody.WithFormFields("Send output_config.format", []field{
 	{Name: "top_logprobs", Support: refused, Harmless: `0`, Instead: inChats},
 	{Name: "top_p", Support: works},
 	{Name: "user_profile_id", Support: inert},
+	{Name: "xtc_probability", Support: refused, Harmless: `0`, Instead: inChats},
 	{Name: "workspace_id", Support: inert},
 })
 

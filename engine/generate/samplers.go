@@ -8,6 +8,7 @@ import "headroom/engine/sample"
 // Samplers are the parameters of samplers that few clients send, with the names of mlx-lm and
 // llama.cpp. nil stands for a parameter that was not sent.
 type Samplers struct {
+	ContextTokens          *int     `json:"repetition_context_size"` // of all three penalties
 	PresenceContextTokens  *int     `json:"presence_context_size"`
 	FrequencyContextTokens *int     `json:"frequency_context_size"`
 	XTCProbability         *float64 `json:"xtc_probability"`
@@ -33,6 +34,7 @@ func (p *Params) SetSamplers(s *Samplers) error {
 	if err := s.check(); err != nil {
 		return err
 	}
+	p.PenaltyTokens = value(s.ContextTokens)
 	p.PresencePenaltyTokens = value(s.PresenceContextTokens)
 	p.FrequencyPenaltyTokens = value(s.FrequencyContextTokens)
 	p.XTC = sample.XTC{Probability: float32(value(s.XTCProbability)),
@@ -70,6 +72,7 @@ func (s *Samplers) check() error {
 		value *int
 		low   int
 	}{
+		{"repetition_context_size", s.ContextTokens, 1},
 		{"presence_context_size", s.PresenceContextTokens, 1},
 		{"frequency_context_size", s.FrequencyContextTokens, 1},
 		{"dry_allowed_length", s.DRYAllowedTokens, 1},

@@ -83,7 +83,6 @@ type wireParams struct {
 	MinP                *float64           `json:"min_p"`
 	RepetitionPenalty   *float64           `json:"repetition_penalty"`
 	RepeatPenalty       *float64           `json:"repeat_penalty"`
-	PenaltyTokens       *int               `json:"repetition_context_size"`
 	PresencePenalty     *float64           `json:"presence_penalty"`
 	FrequencyPenalty    *float64           `json:"frequency_penalty"`
 	LogitBias           json.RawMessage    `json:"logit_bias"`
@@ -249,7 +248,6 @@ func (p *Params) read(w *wireParams) error {
 		func() (err error) { p.Seed, err = ParseSeed(w.Seed); return },
 		func() error { return p.readCaching(w) },
 		func() error { return p.readMaxTokens(w) },
-		func() error { return p.readPenaltyTokens(w.PenaltyTokens) },
 		func() error { return p.SetSamplers(&w.Samplers) },
 		func() error { return p.readN(w.N) },
 		func() error { return p.readPriority(w.Priority) },
@@ -269,19 +267,6 @@ func (p *Params) readCaching(w *wireParams) (err error) {
 		p.Cache = generate.CacheMemory
 	}
 	return err
-}
-
-// readPenaltyTokens reads how many tokens the penalties count.
-func (p *Params) readPenaltyTokens(n *int) error {
-	if n == nil {
-		return nil
-	}
-	if *n < 1 || *n > generate.MaxPenaltyTokens {
-		return badParam("repetition_context_size", "must be between 1 and %d, got %d",
-			generate.MaxPenaltyTokens, *n)
-	}
-	p.PenaltyTokens = *n
-	return nil
 }
 
 // readPriority reads vLLM's priority, of which the smallest runs first.

@@ -26,6 +26,12 @@ var fieldTable = jsonbody.WithFormFields(formatInstead, []field{
 	{Name: "context_management", Support: refused, Harmless: `[]`,
 		Instead: "POST to /v1/responses/compact when a conversation grows too long"},
 	{Name: "conversation", Support: refused, Instead: "Send previous_response_id"},
+	{Name: "dry_allowed_length", Support: works, Note: "as in chat completions"},
+	{Name: "dry_base", Support: works, Note: "as in chat completions"},
+	{Name: "dry_multiplier", Support: works, Note: "as in chat completions"},
+	{Name: "dry_penalty_last_n", Support: works, Note: "as in chat completions"},
+	{Name: "dry_sequence_breakers", Support: works, Note: "as in chat completions"},
+	{Name: "frequency_context_size", Support: works, Note: "as in chat completions"},
 	{Name: "frequency_penalty", Support: works, Note: "as in chat completions"},
 	{Name: "functions", Support: refused, Harmless: `[]`, Instead: "Send tools"},
 	{Name: "include", Support: works, Note: "`reasoning.encrypted_content`. " +
@@ -49,6 +55,7 @@ var fieldTable = jsonbody.WithFormFields(formatInstead, []field{
 	{Name: "parallel_tool_calls", Support: works,
 		Note: "with `false` the answer ends after its first call"},
 	{Name: "personality", Support: inert},
+	{Name: "presence_context_size", Support: works, Note: "as in chat completions"},
 	{Name: "presence_penalty", Support: works, Note: "as in chat completions"},
 	{Name: "previous_response_id", Support: works, Note: "of a response that is still stored"},
 	{Name: "prompt", Support: refused, Instead: "Send the text as instructions and input"},
@@ -57,6 +64,7 @@ var fieldTable = jsonbody.WithFormFields(formatInstead, []field{
 	{Name: "prompt_cache_retention", Support: inert},
 	{Name: "reasoning", Support: works, Note: "`effort` and `summary`"},
 	{Name: "reasoning_effort", Support: refused, Instead: "Send reasoning.effort"},
+	{Name: "repetition_context_size", Support: works, Note: "as in chat completions"},
 	{Name: "repetition_penalty", Support: works, Note: "as in chat completions"},
 	{Name: "safety_identifier", Support: inert},
 	{Name: "seed", Support: works, Note: "as in chat completions"},
@@ -81,6 +89,8 @@ var fieldTable = jsonbody.WithFormFields(formatInstead, []field{
 	{Name: "truncation", Support: works,
 		Note: "an input that does not fit is refused, with `auto` too"},
 	{Name: "user", Support: inert},
+	{Name: "xtc_probability", Support: works, Note: "as in chat completions"},
+	{Name: "xtc_threshold", Support: works, Note: "as in chat completions"},
 })
 
 // itemTable says what becomes of each type of item in input. Other types are left out.

@@ -57,6 +57,7 @@ type wireRequest struct {
 	ChatTemplateKwargs json.RawMessage `json:"chat_template_kwargs"`
 	Cache              *string         `json:"cache"`       // Headroom's
 	Speculation        *string         `json:"speculation"` // Headroom's
+	generate.Samplers
 }
 
 type wireText struct {
@@ -111,6 +112,9 @@ func (r *Request) readParams(w *wireRequest) (err error) {
 	}
 	if w.Truncation != nil && *w.Truncation != "auto" && *w.Truncation != "disabled" {
 		return badParam("truncation", `must be "auto" or "disabled", got %.80q`, *w.Truncation)
+	}
+	if err := r.SetSamplers(&w.Samplers); err != nil {
+		return err
 	}
 	return r.Normalize()
 }

@@ -82,6 +82,10 @@ func TestParams(t *testing.T) {
 				r.RepetitionPenalty, r.PresencePenalty = new(1.5), new(1.0)
 				r.FrequencyPenalty, r.Seed, r.Stop = new(2.0), new(int64(-1)), []string{"END"}
 			}},
+		{"samplers", `"repetition_context_size":9,"xtc_probability":0.5,"dry_multiplier":2`,
+			func(r *Request) {
+				r.PenaltyTokens, r.XTC.Probability, r.DRY.Multiplier = 9, 0.5, 2
+			}},
 		{"a limit", `"max_output_tokens":9`, func(r *Request) { r.MaxTokens = 9 }},
 		{"no limit", `"max_output_tokens":-1`, func(r *Request) {}},
 		{"not stored", `"store":false`, func(r *Request) {
