@@ -392,6 +392,9 @@ func testMetalAsync(t *testing.T, device string) {
 	var all []engine.Request
 	var want [][]int32
 	for i, s := range samplings() {
+		if !long() && device == engine.DeviceSim && i%3 == 1 {
+			continue
+		}
 		r := engine.Request{Prompt: someIDs(i/2, 20+3*i), MaxTokens: 10 + i, IgnoreEOS: i%3 > 0,
 			Sampling: s}
 		all, want = append(all, r), append(want, run(t, e, onHost(r), 0).tokens)

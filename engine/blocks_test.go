@@ -88,7 +88,7 @@ func TestRestart(t *testing.T) {
 	switch {
 	case testing.Short():
 		options = options[:1]
-	case os.Getenv("HEADROOM_LONG") != "":
+	case long():
 		options = everyFormat()
 	}
 	for _, o := range options {
@@ -234,7 +234,7 @@ func TestTinyRestart(t *testing.T) {
 		switch {
 		case testing.Short():
 			formats = formats[:1]
-		case os.Getenv("HEADROOM_LONG") == "":
+		case !long():
 			formats = formats[i%len(formats):][:1]
 		}
 		for _, format := range formats {

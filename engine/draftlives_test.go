@@ -103,7 +103,7 @@ func manyKinds(r *rand.Rand, context int, forms bool) (list []engine.Request) {
 
 func TestDraftLives(t *testing.T) {
 	seeds := uint64(1)
-	if os.Getenv("HEADROOM_LONG") != "" {
+	if long() {
 		seeds = 16
 	}
 	for _, c := range []struct {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
@@ -30,7 +29,7 @@ func TestDraftedDistribution(t *testing.T) {
 	switch {
 	case testing.Short(): // under the race detector
 		tokens = 600
-	case os.Getenv("HEADROOM_LONG") != "":
+	case long():
 		tokens = 100_000
 	}
 	logTo(t, slog.NewTextHandler(io.Discard, nil))

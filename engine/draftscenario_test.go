@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"slices"
 	"sync"
@@ -97,7 +96,7 @@ func TestDraftScenario(t *testing.T) {
 	switch {
 	case testing.Short(): // under the race detector
 		models, requests = 1, 24
-	case os.Getenv("HEADROOM_LONG") != "":
+	case long():
 		models, requests = len(scenarioModels), 400
 	}
 	for i, m := range scenarioModels[:models] {

@@ -320,8 +320,8 @@ const longPrompts = 28
 // TestEveryDrafter has 300 prompts and every depth with HEADROOM_LONG. With HEADROOM_PART=2/3, for
 // example, every third model from the second on.
 func TestEveryDrafter(t *testing.T) {
-	a := aheadTest{prompts: 4, depths: []int{1, 2, 5, draft.MaxTokens}}
-	long := os.Getenv("HEADROOM_LONG") != ""
+	a := aheadTest{prompts: 3, depths: []int{2, draft.MaxTokens}}
+	long := long()
 	switch {
 	case testing.Short(): // under the race detector
 		a = aheadTest{prompts: 2, depths: []int{3}, part: func(i int) bool { return i == 7 }}
@@ -341,7 +341,7 @@ func TestEveryDrafter(t *testing.T) {
 // TestMetalDrafts does not have, and with HEADROOM_LONG all but the demo model, which takes minutes
 // there. An NVIDIA GPU runs all of it with HEADROOM_LONG.
 func TestMetalEveryDrafter(t *testing.T) {
-	long := os.Getenv("HEADROOM_LONG") != ""
+	long := long()
 	onMetalDevices(t, func(t *testing.T, device string) {
 		a := aheadTest{device: device, prompts: 1, depths: []int{4}, part: func(i int) bool {
 			return slices.Contains([]string{"gated delta rule, experts", "latents, own block"},

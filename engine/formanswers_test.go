@@ -138,7 +138,7 @@ func (m *formModel) check(t *testing.T) {
 // quarter of them.
 func TestFormAnswers(t *testing.T) {
 	n, first := 60, 0
-	if os.Getenv("HEADROOM_LONG") != "" {
+	if long() {
 		n = 10_000
 	}
 	if testing.Short() {

@@ -120,7 +120,7 @@ func TestFaultyConfigs(t *testing.T) {
 		refused, all := 0, 0
 		for k, key := range configKeys(t, m.config) {
 			for v, value := range faultyValues {
-				if os.Getenv("HEADROOM_LONG") == "" && (i+k+v)%4 != 0 {
+				if !long() && (i+k+v)%12 != 0 {
 					continue
 				}
 				config, ok := withKey(m.config, key, []byte(value))

@@ -39,7 +39,7 @@ func TestLives(t *testing.T) {
 	switch {
 	case testing.Short():
 		seeds, turns = 1, 12
-	case os.Getenv("HEADROOM_LONG") != "":
+	case long():
 		seeds, turns = 4, 100
 	}
 	var all lives // their sums: what a single life reads from disk depends on the time of writes

@@ -21,7 +21,7 @@ func TestMeasuredNeed(t *testing.T) {
 		t.Skip("the race detector takes memory of its own")
 	}
 	shapes := []string{"qwen3-0.6b"}
-	if os.Getenv("HEADROOM_LONG") != "" {
+	if long() {
 		shapes = append(shapes, "qwen3_5-0.8b", "gemma3-1b", "llama-3.2-3b", "lfm2-8b-a1b")
 	}
 	for _, name := range shapes {

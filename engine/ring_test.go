@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -99,7 +98,7 @@ func TestBatchedAndPreempted(t *testing.T) {
 	formats, n := []string{"", "f16"}, 0
 	eachArchitecture(t, func(t *testing.T, src engine.Source, _ engine.CacheCost) {
 		chosen := formats[n%2 : n%2+1]
-		if n++; os.Getenv("HEADROOM_LONG") != "" {
+		if n++; long() {
 			chosen = formats
 		}
 		for _, format := range chosen {

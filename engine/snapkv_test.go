@@ -265,7 +265,7 @@ func TestSnapKVRecall(t *testing.T) {
 	if err := json.Unmarshal(text, &cases); err != nil {
 		t.Fatal(err)
 	}
-	long := os.Getenv("HEADROOM_LONG") != ""
+	long := long()
 	budgets := []int{256}
 	if long {
 		budgets = []int{4096, 2048, 1024}

@@ -13,6 +13,9 @@ import (
 
 var tinyTree = os.DirFS(filepath.Join("models", "testdata", "tiny"))
 
+// long reports whether the long forms of tests run.
+func long() bool { return os.Getenv("HEADROOM_LONG") != "" }
+
 // tinyModels returns the model of every registered type. engine/models checks that none is missing.
 func tinyModels() []modelstest.Model {
 	found, _ := modelstest.Find(tinyTree, engine.Architectures())

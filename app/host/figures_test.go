@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"headroom/app/library"
@@ -51,14 +52,14 @@ func figureModels(t *testing.T) (root string) {
 // then it needs what was said.
 func TestOneFigure(t *testing.T) {
 	var set engine.Options
-	var free int64
+	var free atomic.Int64 // the loader reads it too
 	h := newTestHostWith(t, func(o *Options) {
 		o.Library = library.NewPerModel([]string{figureModels(t)},
 			func(string) engine.Options { return set }, engine.Describe)
 		o.Engine = func(string) engine.Options { return set }
 		o.Open = nil
 		o.Meter = memory.NewMeter(func([]int) (memory.Reading, error) {
-			return memory.Reading{TotalBytes: 32 * gib, AvailableBytes: free}, nil
+			return memory.Reading{TotalBytes: 32 * gib, AvailableBytes: free.Load()}, nil
 		})
 	})
 	random := rand.New(rand.NewPCG(21, 1))
@@ -68,13 +69,13 @@ func TestOneFigure(t *testing.T) {
 		set = engine.Options{ContextTokens: pick(0, 0, 512, 4096), MaxSequences: pick(0, 1, 3),
 			MaxKVTokens: pick(0, 0, 0, 256), ChunkTokens: 64, Threads: 1,
 			KVFormat: []string{"", "f16"}[round%2], Speculate: engine.SpeculateAuto}
-		free = 0
+		free.Store(0)
 		if round > 0 {
-			free = int64(1<<16) << random.IntN(14)
+			free.Store(int64(1<<16) << random.IntN(14))
 		}
-		h.options.Meter = memory.NewMeter(func([]int) (memory.Reading, error) {
-			return memory.Reading{TotalBytes: 32 * gib, AvailableBytes: free}, nil
-		})
+		if _, err := h.options.Meter.Fresh(); err != nil {
+			t.Fatal(err)
+		}
 		for _, m := range h.models.list() {
 			h.options.Library.Renew(m)
 		}

@@ -62,6 +62,12 @@ var shards = []shard{
 	{"long_attention", minutes(1), minutes(6), []string{"kernels/attention"}},
 
 	{"race_lives", minutes(4), minutes(15), []string{"engine"}},
+	{"race_app", minutes(4), minutes(15), []string{"app/agents", "app/chats", "app/library",
+		"app/parity", "app/worker"}},
+	{"oracle_convert", minutes(3), minutes(12), []string{"build/oracle/models", "engine/convert",
+		"kernels/quantize"}},
+	{"oracle_packings", minutes(3), minutes(12), []string{"build/oracle/models",
+		"engine/checkpoint"}},
 }
 
 // formFolders decide about answers of a given form.

@@ -57,11 +57,11 @@ func (r *rig) read(ids []int32, prompt int, pieces ...int) [][]float32 {
 	return all
 }
 
-// metalPart returns every fourth tiny model from the one with the given number on, and all of them
+// metalPart returns every eighth tiny model from the one with the given number on, and all of them
 // with HEADROOM_LONG: the simulated device is slow.
 func metalPart(from int) (names []string) {
 	for i, name := range tiny {
-		if long() || i%4 == from {
+		if long() || i%8 == from {
 			names = append(names, name)
 		}
 	}

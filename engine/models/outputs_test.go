@@ -14,7 +14,7 @@ import (
 func TestSelectedRows(t *testing.T) {
 	for _, name := range tiny {
 		devices := []kernels.Device{cpuDevice(t, 2)}
-		if name == "gemma4_text" && kerneltest.HasMetal() {
+		if name == "gemma4_text" && long() && kerneltest.HasMetal() {
 			devices = append(devices, kerneltest.Metal(t))
 		}
 		for _, d := range devices {
