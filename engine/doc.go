@@ -2,6 +2,11 @@
 // queues a request, Stats returns a snapshot, and Close unloads the model. The app and the server
 // run models through this package alone, which is a facade over the packages below.
 //
+// Other Go programs of this module can use it too: the examples load a model, generate, stream,
+// chat, batch, share a prefix, make vectors, and pass functions of their own over the logits. An
+// Engine has no global state, so a process can have several. Until version 1.0 names may still
+// change, each time with a line in CHANGELOG.md; what a greedy answer is does not.
+//
 // Where a comment says that errors are Problems, they are of type *problem.Problem
 // (engine/problem).
 //

@@ -121,6 +121,11 @@ func sameWithDrafts(t *testing.T, src engine.Source, o engine.Options, prompts [
 			s.DRY = sample.DRY{Multiplier: 0.8}
 			s.FrequencyPenalty, s.FrequencyContextTokens = 0.1, 40
 		}
+		if i%4 == 2 { // a caller's own function, which depends on the tokens before
+			s.Custom.Process = func(tokens []int32, logits []float32) {
+				logits[int(tokens[len(tokens)-1]+tokens[len(tokens)/2])%len(logits)] += 4
+			}
+		}
 		s.Logprobs = 1
 		ask(engine.Request{Prompt: p, MaxTokens: 24 + i%7, Sampling: s, IgnoreEOS: true})
 	}

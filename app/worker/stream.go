@@ -5,6 +5,7 @@ package worker
 
 import (
 	"crypto/rand"
+	"errors"
 	"time"
 
 	"headroom/engine"
@@ -34,6 +35,10 @@ func (m *Model) refusal() error {
 }
 
 func (m *Model) submit(r engine.Request) (*engine.Stream, error) {
+	if r.Sampling.Custom.IsSet() {
+		return nil, errors.New("worker.Model.Submit: sample.Custom has functions, which cannot be " +
+			"sent to another process: use engine.Open in this one")
+	}
 	if r.ID == "" {
 		r.ID = rand.Text()
 	}

@@ -66,8 +66,6 @@ var shards = []shard{
 		"app/parity", "app/worker"}},
 	{"oracle_convert", minutes(3), minutes(12), []string{"build/oracle/models", "engine/convert",
 		"kernels/quantize"}},
-	{"oracle_packings", minutes(3), minutes(12), []string{"build/oracle/models",
-		"engine/checkpoint"}},
 }
 
 // formFolders decide about answers of a given form.

@@ -13,6 +13,7 @@ package loop
 // but a GPU still samples its tokens, so that the host gets tokens alone.
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -94,7 +95,7 @@ func (st *step) token(r *request, row int) (sample.Result, error) {
 		}
 		s, err = r.sampler.Sample(st.logits[row*st.vocab:][:st.vocab])
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, sample.ErrChoice) {
 		err = unusable(err)
 	}
 	return s, err

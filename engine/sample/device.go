@@ -24,17 +24,21 @@ const (
 )
 
 // OnDevice reports whether a device can choose this sequence's tokens (kernels/sampling). It cannot
-// if the host needs the logits, which is the case for logprobs, for masks, for XTC and DRY, for
-// penalties that count different tokens, and for a logit bias or penalties on very many tokens.
+// if the host needs the logits, which is the case for logprobs, for masks, for XTC and DRY, for a
+// caller's own functions, for penalties that count different tokens, and for a logit bias or
+// penalties on very many tokens.
 func (s *Sampler) OnDevice() bool {
 	return s.params.Logprobs < 0 && !s.masked && s.xtc == nil && s.repeats == nil &&
+		!s.params.Custom.IsSet() &&
 		len(s.biases) <= maxDeviceBiases && (len(s.recent) == 0 ||
 		len(s.recent) == 1 && len(s.recent[0].ring) <= maxDeviceWindow)
 }
 
 // Remembers reports whether the next token depends on which tokens came before, and not only on
 // their number and the logits.
-func (s *Sampler) Remembers() bool { return len(s.recent) > 0 || s.repeats != nil }
+func (s *Sampler) Remembers() bool {
+	return len(s.recent) > 0 || s.repeats != nil || s.params.Custom.IsSet()
+}
 
 // Rows holds the data with which a device chooses the next tokens of several sequences, one row for
 // each.

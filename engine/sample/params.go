@@ -6,7 +6,8 @@
 //
 // The steps have the same order as in mlx-lm (mlx_lm/sample_utils.py):
 //
-//	logits  + logit bias, then repetition, presence and frequency penalty, DRY, then the mask
+//	logits  + logit bias, then repetition, presence and frequency penalty, DRY, the caller's own
+//	        function, then the mask
 //	logp    = log-softmax of these logits, without temperature; logprobs report these
 //	greedy  the largest logit, the lowest id on ties, if the temperature is 0
 //	filters top-p, min-p, XTC, top-k, on logp; then a draw with weights exp(logp/temperature)
@@ -47,6 +48,9 @@ type Params struct {
 
 	XTC XTC
 	DRY DRY
+
+	// Custom are the caller's own functions. They cannot be sent to another process.
+	Custom Custom `json:"-"`
 
 	// LogitBias is added to the logits, by token id. Ids beyond the vocabulary have no effect.
 	LogitBias map[int32]float32

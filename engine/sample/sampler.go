@@ -37,6 +37,7 @@ type Sampler struct {
 	recent   []penaltyWindow
 	repeats  *repeats   // for DRY; nil: off
 	xtc      *exclusion // nil: off
+	sequence []int32    // the tokens observed, for params.Custom
 	mask     []uint64   // tokens that may be chosen; nil: all
 	masked   bool       // some tokens have a mask
 	chooser  sampling.Chooser
@@ -76,6 +77,9 @@ func has(mask []uint64, token int32) bool {
 // each generated one.
 func (s *Sampler) Observe(token int32) {
 	s.observed++
+	if s.params.Custom.IsSet() {
+		s.sequence = append(s.sequence, token)
+	}
 	for i := range s.recent {
 		s.recent[i].push(token)
 	}
@@ -103,6 +107,12 @@ func (s *Sampler) Sample(logits []float32) (Result, error) {
 	choice := s.choose(logits)
 	if err := sampling.Fault(choice.Token); err != nil {
 		return Result{}, err
+	}
+	if s.params.Custom.Choose != nil {
+		var err error
+		if choice.Token, err = s.ask(logits); err != nil {
+			return Result{}, err
+		}
 	}
 	out := Result{Token: choice.Token}
 	if s.params.Logprobs < 0 {
@@ -174,6 +184,9 @@ func (s *Sampler) adjust(logits []float32) {
 	}
 	if s.repeats != nil {
 		s.repeats.lower(logits)
+	}
+	if s.params.Custom.Process != nil {
+		s.params.Custom.Process(s.sequence, logits)
 	}
 	if s.mask != nil {
 		applyMask(logits, s.mask)
