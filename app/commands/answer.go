@@ -324,11 +324,12 @@ func (s reply) figures(out io.Writer) {
 // pass decides about the figure.
 const leastTimed = 500 * time.Millisecond
 
-// drafts returns "31 of 40 drafts accepted, decoded about 1.4 times as fast as without drafts", or
-// else why there were none; "" if nobody wanted any.
+// drafts returns "31 of 40 drafts accepted (looked up: 3 of 4, own block: 28 of 36), decoded about
+// 1.4 times as fast as without drafts", or else why there were none; "" if nobody wanted any.
 func (s reply) drafts() string {
 	u, why := s.event.Usage, s.event.NoDrafts
-	accepted := fmt.Sprintf("%d of %s accepted", u.AcceptedTokens, count(u.DraftTokens, "draft"))
+	accepted := fmt.Sprintf("%d of %s accepted (%s)", u.AcceptedTokens,
+		count(u.DraftTokens, "draft"), drafters(u.Drafts()))
 	switch speedup := s.event.Timing.Speedup(); {
 	case u.DraftTokens > 0 && s.event.Timing.Decode < leastTimed:
 		return accepted + ", in too short a time to tell what they gained"
@@ -339,6 +340,25 @@ func (s reply) drafts() string {
 		return ""
 	}
 	return "no drafts: " + why.Sentence()
+}
+
+// drafters returns how the drafts were made: "own block", or with the counts of each way.
+func drafters(w draft.Ways) string {
+	var ways, names []string
+	for _, way := range []struct {
+		name string
+		draft.Counts
+	}{{"looked up", w.Lookup}, {"from the prediction", w.Prediction}, {"own block", w.Block},
+		{"draft model", w.DraftModel}} {
+		if way.Proposed > 0 {
+			names = append(names, way.name)
+			ways = append(ways, fmt.Sprintf("%s: %d of %d", way.name, way.Accepted, way.Proposed))
+		}
+	}
+	if len(ways) == 1 {
+		return names[0]
+	}
+	return strings.Join(ways, ", ")
 }
 
 // speed returns the figures of an answer: "12 tokens, 85.3 tokens/s; prompt 20 tokens, 4 cached,

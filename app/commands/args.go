@@ -6,6 +6,7 @@ package commands
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -59,7 +60,7 @@ var usageWords = strings.NewReplacer(`must be one of "",`, "must be one of ",
 
 // usage returns the text of a usage error.
 func usage(err error) string {
-	text := usageWords.Replace(err.Error())
+	text := asTyped(err, usageWords.Replace(err.Error()))
 	m := unknownFlag.FindStringSubmatch(text)
 	asks := nearest(err) == "headroom run" // its arguments are a prompt
 	switch {
@@ -69,6 +70,26 @@ func usage(err error) string {
 		return text + `: put -- before a prompt that begins with -, as in: run -- "-1 + 2?"`
 	case asks && strings.HasPrefix(text, "unexpected argument"):
 		return text + ": put the prompt into quotes"
+	}
+	return text
+}
+
+// asTyped names a flag as the user has written it, which may be an alias, such as --temp.
+func asTyped(err error, text string) string {
+	var wrong *kong.ParseError
+	if !errors.As(err, &wrong) || wrong.Context == nil || wrong.Context.Selected() == nil {
+		return text
+	}
+	for _, f := range wrong.Context.Selected().Flags {
+		if !strings.Contains(text, "--"+f.Name) {
+			continue
+		}
+		for _, arg := range wrong.Context.Args {
+			name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+			if slices.Contains(f.Aliases, name) && strings.HasPrefix(arg, "--") {
+				return strings.Replace(text, "--"+f.Name, "--"+name, 1)
+			}
+		}
 	}
 	return text
 }

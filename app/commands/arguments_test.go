@@ -72,7 +72,7 @@ func TestFlagsAnywhere(t *testing.T) {
 		{[]string{"headroom-demo", "hi", "--temp", "0", "more"}, 2,
 			"unexpected argument more: put the prompt into quotes"},
 		{[]string{"-1 + 2?"}, 2, `put -- before a prompt that begins with -`},
-		{[]string{"hi", "--temp", "-1"}, 2, "--temperature: must be between 0 and 2, got -1"},
+		{[]string{"hi", "--temp", "-1"}, 2, "--temp: must be between 0 and 2, got -1"},
 		{[]string{"hi", "--top-p", "2"}, 2, "--top-p: must be between 0 and 1, got 2"},
 		{[]string{"hi", "--top-k", "-7"}, 2, "--top-k: must be at least 1"},
 		{[]string{"hi", "--logit-bias", "5=200"}, 2, "--logit-bias: expected the ID of a token"},

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"headroom/engine"
+	"headroom/engine/draft"
 	"headroom/engine/problem"
 )
 
@@ -54,14 +55,26 @@ type answerDocument struct {
 }
 
 type answerUsage struct {
-	PromptTokens          int     `json:"prompt_tokens"`
-	CachedTokens          int     `json:"cached_tokens"`
-	CompletionTokens      int     `json:"completion_tokens"`
-	DraftTokens           int     `json:"draft_tokens"`
-	AcceptedTokens        int     `json:"accepted_tokens"`
-	FirstTokenSeconds     float64 `json:"first_token_seconds"`
-	PromptTokensPerSecond float64 `json:"prompt_tokens_per_second"`
-	TokensPerSecond       float64 `json:"tokens_per_second"` // after the first
+	PromptTokens          int        `json:"prompt_tokens"`
+	CachedTokens          int        `json:"cached_tokens"`
+	CompletionTokens      int        `json:"completion_tokens"`
+	DraftTokens           int        `json:"draft_tokens"`
+	AcceptedTokens        int        `json:"accepted_tokens"`
+	Drafts                draft.Ways `json:"drafts,omitzero"`     // by the way they were made
+	Gained                float64    `json:"gained,omitzero"`     // by drafts; 0: none, or unknown
+	NoDrafts              string     `json:"no_drafts,omitempty"` // why there were none
+	FirstTokenSeconds     float64    `json:"first_token_seconds"`
+	PromptTokensPerSecond float64    `json:"prompt_tokens_per_second"`
+	TokensPerSecond       float64    `json:"tokens_per_second"` // after the first
+}
+
+// gained returns how many times as fast as without drafts the answer was decoded; 0 if there were
+// no drafts, or the time was too short to tell.
+func (s reply) gained() float64 {
+	if s.event.Usage.DraftTokens == 0 || s.event.Timing.Decode < leastTimed {
+		return 0
+	}
+	return s.event.Timing.Speedup()
 }
 
 // writeJSON writes the answer as one object, on one line.
@@ -73,7 +86,8 @@ func (s reply) writeJSON(out io.Writer, model string) error {
 	err := encoder.Encode(answerDocument{Model: model, Content: s.content, Reasoning: s.reasoning,
 		FinishReason: finish, Usage: answerUsage{PromptTokens: u.PromptTokens,
 			CachedTokens: u.CachedTokens, CompletionTokens: u.CompletionTokens,
-			DraftTokens: u.DraftTokens, AcceptedTokens: u.AcceptedTokens,
+			DraftTokens: u.DraftTokens, AcceptedTokens: u.AcceptedTokens, Drafts: u.Drafts(),
+			Gained: s.gained(), NoDrafts: s.event.NoDrafts.Cause.String(),
 			FirstTokenSeconds: t.FirstToken.Seconds(), PromptTokensPerSecond: s.promptSpeed(),
 			TokensPerSecond: t.DecodeTokensPerSecond()}})
 	if err != nil {

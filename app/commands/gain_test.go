@@ -23,10 +23,13 @@ func TestDraftFigures(t *testing.T) {
 		want  string
 	}{
 		{engine.Event{Usage: engine.Usage{DraftTokens: 40, AcceptedTokens: 31}, Timing: timing},
-			"31 of 40 drafts accepted, decoded about 1.4 times as fast as without drafts"},
+			"31 of 40 drafts accepted (looked up), decoded about 1.4 times as fast as without drafts"},
 		{engine.Event{Usage: engine.Usage{DraftTokens: 1, AcceptedTokens: 1},
 			Timing: engine.Timing{Decode: 499 * time.Millisecond, Saved: time.Second}},
-			"1 of 1 draft accepted, in too short a time to tell what they gained"},
+			"1 of 1 draft accepted (looked up), in too short a time to tell what they gained"},
+		{engine.Event{Usage: engine.Usage{DraftTokens: 40, AcceptedTokens: 31, BlockTokens: 36,
+			BlockAccepted: 28}, Timing: timing}, "31 of 40 drafts accepted (looked up: 3 of 4, " +
+			"own block: 28 of 36), decoded about 1.4 times as fast as without drafts"},
 		{engine.Event{NoDrafts: because(draft.DraftMemory)},
 			"no drafts: Other requests used all memory of the draft model."},
 		{engine.Event{NoDrafts: because(draft.Off)}, ""},
@@ -66,7 +69,7 @@ func TestLogAfterTheAnswer(t *testing.T) {
 	}
 	// The engine may be done, and have logged it, before the second piece is written.
 	want := regexp.MustCompile(`^(time=\S+ level=INFO msg=("in the middle"|PERF: .*)\n){2}` +
-		`\d+ tokens, .*\n(no drafts: .*\.|\d+ of \d+ drafts? accepted, (decoded about|in too short a time) .*)\n`)
+		`\d+ tokens, .*\n(no drafts: .*\.|\d+ of \d+ drafts? accepted \([^)]+\), (decoded about|in too short a time) .*)\n`)
 	if after := got[at+len(plain):]; !want.MatchString(after) ||
 		strings.Count(after, "in the middle") != 1 {
 		t.Errorf("after the answer: %s", after)

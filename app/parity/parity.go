@@ -158,7 +158,11 @@ func (c *check) withStore(f func(e *engine.Engine) error) error {
 func (c *check) withoutDrafts() error {
 	return c.withStore(func(e *engine.Engine) error {
 		c.describe(e)
-		var err error
+		// The first answer of a process is slower, and would make the other ways look fast.
+		_, err := c.ask(e, c.Prompts[0], uncached)
+		if err != nil {
+			return err
+		}
 		if c.plain, err = c.alone(e, uncached); err != nil {
 			return err
 		}
