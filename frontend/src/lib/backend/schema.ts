@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: e513652b2c4c785939de99858e335f7fd7362187890e1a424c5aa8843e54838c
+// SHA-256 of openapi.json: 1c19591552274f3a832ebc23c5eb1b5d77aaef950642235599121c0fab1687d1
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -603,6 +603,7 @@ export interface HostRequest {
   generatedTokens: number;
   id: string;
   key: string;
+  lacksBytes: number;
   model: string;
   phase: 'waiting' | 'prefill' | 'decode';
   promptDoneTokens: number;

@@ -511,6 +511,7 @@ export class FakeBackend implements Backend {
       key: '',
       model: request.model,
       phase: 'prefill',
+      lacksBytes: 0,
       promptTokens: promptTokensOf(questionOf(request)),
       promptDoneTokens: 0,
       cachedTokens,
