@@ -14,6 +14,7 @@ let page: Record<string, unknown> | null = null;
 
 beforeEach(() => {
   vi.useFakeTimers();
+  vi.spyOn(HTMLElement.prototype, 'clientWidth', 'get').mockReturnValue(560); // of the map
 });
 
 afterEach(() => {
@@ -21,6 +22,7 @@ afterEach(() => {
   page = null;
   engine.close();
   vi.useRealTimers();
+  vi.restoreAllMocks();
   vi.unstubAllGlobals();
 });
 
@@ -230,6 +232,32 @@ test.each(['Delete', 'Backspace'])('table: one tab stop; arrows move, %s deletes
   expect(stops()).toEqual([document.activeElement]);
   await press(key);
   expect(text('dialog h2')).toBe('Delete this conversation from the cache?');
+});
+
+test.each([
+  ['far', 1000, true],
+  ['to the end', 8360, true],
+  ['a little', 44, false],
+])('table: after scrolling %s, Tab leads to a row in view', async (_, top, gone) => {
+  vi.spyOn(HTMLElement.prototype, 'clientHeight', 'get').mockReturnValue(440);
+  await open(
+    (b) =>
+      (b.kept = Array.from({ length: 200 }, (_, i) =>
+        fakeConversation({ key: `k${i}`, title: `Conversation ${i}` }),
+      )),
+  );
+  const stop = () => document.querySelector<HTMLElement>('td.title button[tabindex="0"]')!;
+  const scroller = document.querySelector<HTMLElement>('.scroller')!;
+  const first = stop();
+  first.focus();
+  scroller.scrollTop = top;
+  scroller.dispatchEvent(new Event('scroll'));
+  await pass(10);
+  const row = Number(stop().dataset.index) * 44;
+  expect(row).toBeGreaterThanOrEqual(top);
+  expect(row + 44).toBeLessThanOrEqual(top + 440);
+  // A row that is still rendered keeps the focus.
+  expect(document.activeElement).toBe(gone ? stop() : first);
 });
 
 test('with 10,000 conversations only a few dozen rows are rendered', async () => {
