@@ -77,7 +77,19 @@ func (d data) list() stored.List {
 	}
 	files := append(d.settings.Copies(), d.settings.Path())
 	return stored.List{Items: append(list.Items, stored.Measure(stored.Settings, nil, files...),
+		stored.Measure(stored.Keys, nil, d.keyFiles()...),
+		stored.Measure(stored.Agents, nil, filepath.Join(filepath.Dir(d.settings.Path()), "agents")),
 		stored.Measure(stored.Models, nil, d.models...))}
+}
+
+// keyFiles returns the files of API keys and of what they have used, of the control API's token and
+// of the encryption key, with those that were set aside.
+func (d data) keyFiles() (files []string) {
+	for _, name := range []string{"key*", "token*"} {
+		found, _ := filepath.Glob(filepath.Join(filepath.Dir(d.settings.Path()), name))
+		files = append(files, found...)
+	}
+	return files
 }
 
 func (d data) jobsPath() string { return filepath.Join(filepath.Dir(d.settings.Path()), jobsFile) }

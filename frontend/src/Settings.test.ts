@@ -328,10 +328,11 @@ test('the card of what is stored lists kinds, places and sizes', async () => {
   const rows = [...document.querySelectorAll('[data-testid="stored"]')].map((row) =>
     row.textContent?.replace(/\s+/g, ' ').trim(),
   );
-  expect(rows).toHaveLength(6);
+  expect(rows).toHaveLength(8);
   expect(rows[0]).toBe('Chats /home/you/.local/share/headroom/chats None');
   expect(rows[1]).toMatch(/^Cache on SSD \/.* 1\.2 GB$/);
   expect(rows[3]).toMatch(/^Log in memory /);
+  expect(rows[5]).toMatch(/^API keys and token, which stay .*keys\.json /);
 });
 
 test('models in the own folders are offered for deletion only if there are any', async () => {

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 1c19591552274f3a832ebc23c5eb1b5d77aaef950642235599121c0fab1687d1
+// SHA-256 of openapi.json: c2dc72e815b2dfce9b92131a30136cf355c39652bba274c3c55676c45238dfd3
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -910,7 +910,7 @@ export interface StoredDeleted {
 export interface StoredItem {
   bytes: number;
   files: number;
-  kind: 'chats' | 'cache' | 'jobs' | 'log' | 'settings' | 'models';
+  kind: 'chats' | 'cache' | 'jobs' | 'log' | 'settings' | 'keys' | 'agents' | 'models';
   paths: string[];
 }
 
