@@ -134,8 +134,8 @@ func TestNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	has(t, "the notes", strings.Join(plan.Notes, "\n"), "Claude Code was not found on this computer",
-		"at least 65536 tokens, ", "has 40960")
+	has(t, "the notes", strings.Join(plan.Notes, "\n"),
+		"Claude Code was not found on this computer", "at least 65536 tokens, ", "has 40960")
 	p.put(".local/bin/claude", "#!/bin/sh\n")
 	if err := os.Chmod(p.path(".local/bin/claude"), 0o700); err != nil {
 		t.Fatal(err)
@@ -149,8 +149,8 @@ func TestNotes(t *testing.T) {
 // TestNearNames: only a name that is near is suggested.
 func TestNearNames(t *testing.T) {
 	p := newPlace(t)
-	for name, want := range map[string]string{"cursor": "", "codx": "codex", "claude": "claude-code",
-		"Opencode": "opencode", "z": ""} {
+	for name, want := range map[string]string{"cursor": "", "codx": "codex", "z": "",
+		"claude": "claude-code", "Opencode": "opencode"} {
 		_, err := p.store.Plan(name, target)
 		fix := problem.From(err).Fix
 		suggested := ""

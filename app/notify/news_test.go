@@ -156,7 +156,8 @@ func TestNews(t *testing.T) {
 			snapshot{update: update.Known{Version: "1.4.0", Ready: true}},
 			[]string{"Headroom 1.4.0 is ready | It is installed when Headroom quits. | " +
 				"Open Headroom "}},
-		{"an update that is not wanted", snapshot{update: update.Known{Version: "1.4.0", Ready: true}},
+		{"an update that is not wanted",
+			snapshot{update: update.Known{Version: "1.4.0", Ready: true}},
 			snapshot{update: update.Known{Version: "1.4.0"}}, nil},
 		{"a name from a file", snapshot{},
 			snapshot{jobs: []jobs.Job{job(jobs.Import, "a\nb\x00"+strings.Repeat("x", 300),

@@ -1,5 +1,6 @@
 // Package stored describes what Headroom keeps on this computer: where, how much, and what of it
-// can be deleted at once. Keys and Agents stay then. app/PRIVACY.md is the same list for readers; app/service deletes.
+// can be deleted at once. Keys and Agents stay then. app/PRIVACY.md is the same list for readers;
+// app/service deletes.
 package stored
 
 import (

@@ -14,12 +14,12 @@ import (
 	"headroom/engine/sched"
 )
 
-// lackingWait is the longest time for which a request waits for memory while nothing runs, unless a test
-// sets another one.
+// lackingWait is the longest time for which a request waits for memory while nothing runs, unless a
+// test sets another one.
 const lackingWait = 20 * time.Second
 
-// refuseLacking ends the requests that have waited for memory in vain. The host says anew what there
-// is every few seconds (SetGrowth), which wakes the loop.
+// refuseLacking ends the requests that have waited for memory in vain. The host says every few
+// seconds how much there is (SetGrowth), which wakes the loop.
 func (l *Loop) refuseLacking(now time.Time) {
 	runs := false
 	for _, r := range l.requests {

@@ -62,9 +62,9 @@ type Sequence struct {
 
 	Owner any // set and used by the owner; the scheduler ignores it
 
-	// Most is the most tokens that the sequence may have, 0: MaxTokens. When the scheduler grants it
-	// memory (promise.go), it sets Most to as many as it has memory for. LacksMemory says that the
-	// sequence waits for that.
+	// Most is the most tokens that the sequence may have, 0: MaxTokens. When the scheduler grants
+	// it memory (promise.go), it sets Most to as many as there is memory for. LacksMemory says that
+	// the sequence waits for that.
 	Most        int
 	LacksMemory bool
 
