@@ -271,7 +271,7 @@ func (e *Engine) schedOptions() sched.Options {
 		StartTokens: p.Description.KVStartTokens, PageTokens: cache.PageTokens,
 		Slots: p.MaxSequences, NoPrefixes: p.NoPrefixCache,
 		Recurrent: p.Description.StateBytesPerSeq > 0, StateSlots: p.KeptStates,
-		Guaranteed: p.Guaranteed(), GuaranteedStates: p.GuaranteedStates(),
+		Guaranteed: p.Guaranteed(), AtRest: p.AtRest(), GuaranteedStates: p.GuaranteedStates(),
 		PreferPrefill: o.PreferPrefill, HotBytes: hot, PageBytes: p.PageSizes,
 		HotConversations: o.PromptCacheSize, ChunkTokens: p.ChunkTokens,
 		DraftTokens: p.DraftTokens, DraftSlots: p.DraftSlots,
@@ -347,9 +347,10 @@ func (e *Engine) Heartbeat() Heartbeat { return e.loop.Heartbeat() }
 // the time.
 func (e *Engine) SetDutyCycle(share float64) { e.loop.SetDutyCycle(share) }
 
-// SetGrowth limits how many bytes the caches may grow from now on, beyond what the model needs
-// (Need). Without it they grow by up to Need.GrowthBytes. No answer depends on it.
-func (e *Engine) SetGrowth(bytes int64) { e.loop.SetGrowth(bytes) }
+// SetGrowth limits how much memory is taken from now on, beyond what is promised or was written.
+// Without it, a conversation of the whole context always has its memory, and the caches grow by up
+// to Need.GrowthBytes. A request that lacks memory waits for it, then fails.
+func (e *Engine) SetGrowth(g Growth) { e.loop.SetGrowth(g) }
 
 // Shrink evicts cached prefixes, least recently used first, until their pages take at most
 // keepBytes bytes, and returns unused memory of the caches to the system; it returns how many

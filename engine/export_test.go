@@ -52,6 +52,9 @@ func (e *Engine) SlotBytes() (n int64) {
 	return n
 }
 
+// LackingWait makes requests wait so long for memory. No request may be in flight.
+func (e *Engine) LackingWait(d time.Duration) { e.loop.LackingWait(d) }
+
 // OnPause makes the engine call f instead of idling. No request may be in flight.
 func (e *Engine) OnPause(f func(time.Duration)) { e.loop.OnPause(f) }
 

@@ -20,7 +20,7 @@ func TestGrowth(t *testing.T) {
 			s.ReservedBytes != need.KVBytes+need.StateBytes || s.GrowthBytes != need.GrowthBytes {
 			t.Errorf("%s: at rest %+v, needed are %+v", name, s, need)
 		}
-		bound.SetGrowth(0)
+		bound.SetGrowth(engine.Growth{})
 		last := engine.Stats{}
 		for i := range 12 {
 			r := engine.Request{Prompt: someIDs(i, 200), MaxTokens: 8, IgnoreEOS: true}
@@ -46,7 +46,7 @@ func TestGrowth(t *testing.T) {
 			t.Errorf("%s: without a limit %+v, needed are %+v", name, last, need)
 		}
 		// What is allowed to grow grows.
-		bound.SetGrowth(1 << 40)
+		bound.SetGrowth(engine.Growth{CacheBytes: 1 << 40})
 		for i := range 12 {
 			answer(t, submit(t, bound, engine.Request{Prompt: someIDs(i, 200), MaxTokens: 8,
 				IgnoreEOS: true}))

@@ -44,7 +44,7 @@ func TestShrink(t *testing.T) {
 		if s = e.Stats(); s.KVBytes > e.Info().Need.KVBytes {
 			t.Errorf("%s: the caches grew before they were allowed to: %+v", name, s)
 		}
-		e.SetGrowth(1 << 40)
+		e.SetGrowth(engine.Growth{CacheBytes: 1 << 40})
 		for i := range want {
 			answer(t, submit(t, e, r(i)))
 		}

@@ -8,6 +8,7 @@ import (
 	"headroom/engine/loop"
 	"headroom/engine/plan"
 	"headroom/engine/runner"
+	"headroom/engine/sched"
 	"headroom/engine/textproc"
 )
 
@@ -53,6 +54,8 @@ type (
 	Score = loop.Score
 	// EventType tells which of these an Event reports.
 	EventType = loop.EventType
+	// Growth is the memory that a model may take beyond what is promised to it.
+	Growth = sched.Growth
 	// FinishReason tells why a generation ended.
 	FinishReason = loop.FinishReason
 	// Usage counts the tokens of a request.

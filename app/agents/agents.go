@@ -18,6 +18,9 @@
 package agents
 
 import (
+	"fmt"
+	"strings"
+
 	"headroom/engine/problem"
 )
 
@@ -40,6 +43,8 @@ type agent struct {
 	programs []string // names of its command; the first is launched
 	apps     []string // paths of its app on a Mac
 	format   format   // of its configuration file; nil: it cannot be written from outside
+	// leastContext is the context, in tokens, below which it is of little use; 0: not known.
+	leastContext int
 	// file returns the path of the configuration file, which need not exist.
 	file func(e Environment) string
 	// edits returns what to write. key is the API key, "" if none is needed.
@@ -65,10 +70,27 @@ func find(id string) (*agent, error) {
 		ids = append(ids, a.id)
 	}
 	fix := "The agents are " + joined(ids) + "."
-	if near := problem.Nearest(id, ids); len(near) > 0 {
-		fix = "Did you mean " + near[0] + "? " + fix
+	for _, near := range problem.Nearest(id, ids)[:1] {
+		if len(id) > 2 && (problem.Alike(id, near, 2) || strings.HasPrefix(near, id)) {
+			fix = "Did you mean " + near + "? " + fix
+		}
 	}
 	return nil, problem.New(problem.NotFound, "There is no agent "+quoted(id), "", fix)
+}
+
+// warnings returns sentences about what will not work with this target on this system.
+func (a *agent) warnings(t Target, e Environment) []string {
+	var list []string
+	if e.program(a) == "" {
+		list = append(list, a.name+" was not found on this computer. What is written takes effect "+
+			"once it is installed.")
+	}
+	if t.ContextTokens > 0 && t.ContextTokens < a.leastContext {
+		list = append(list, fmt.Sprintf("%s needs a context of at least %d tokens, %s has %d. "+
+			"Load the model with more, or pick another one.", a.name, a.leastContext, t.Model,
+			t.ContextTokens))
+	}
+	return list
 }
 
 // noKey is sent by agents that demand a key where none is needed.

@@ -11,8 +11,8 @@ import (
 
 var claudeCode = &agent{
 	id: "claude-code", name: "Claude Code", docs: "https://code.claude.com/docs/en/llm-gateway",
-	programs: []string{"claude"},
-	format:   jsonc{},
+	programs: []string{"claude"}, leastContext: 65536, // its prompt alone has over 20,000
+	format: jsonc{},
 	file: func(e Environment) string {
 		return filepath.Join(e.folder("CLAUDE_CONFIG_DIR", ".claude"), "settings.json")
 	},

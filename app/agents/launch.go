@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,35 @@ func (c Command) Text() string {
 	return b.String() + strings.Join(words, " ")
 }
 
+// folder returns the folder of the program, which belongs on the PATH: what runs it, such as
+// Node.js, is often there. "" means that the program is looked up on the PATH.
+func (c Command) folder() string {
+	if !filepath.IsAbs(c.Args[0]) {
+		return ""
+	}
+	return filepath.Dir(c.Args[0])
+}
+
+// Environ returns the environment for running the command without a shell. base is that of the
+// process.
+func (c Command) Environ(base []string) []string {
+	list := slices.Clone(base)
+	if dir := c.folder(); dir != "" {
+		path := ""
+		for _, v := range base {
+			if value, ok := strings.CutPrefix(v, "PATH="); ok {
+				path = value
+			}
+		}
+		list = append(list, "PATH="+strings.TrimSuffix(dir+string(filepath.ListSeparator)+path,
+			string(filepath.ListSeparator)))
+	}
+	for _, v := range c.Env {
+		list = append(list, v.Name+"="+v.Value)
+	}
+	return list
+}
+
 // shellQuoted returns a word for any shell, in quotes if it needs them.
 func shellQuoted(word string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,"
@@ -47,6 +77,15 @@ func shellQuoted(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// Warnings returns sentences about what will not work when an agent is launched.
+func (s *Store) Warnings(id string, t Target) []string {
+	a, err := find(id)
+	if err != nil {
+		return nil
+	}
+	return a.warnings(t, s.env)
 }
 
 // LaunchPlan returns the command that Launch runs, as lines of a shell, with the key hidden. It is
@@ -136,15 +175,13 @@ func (s *Store) Launch(id string, t Target, folder string) error {
 // scriptBegin begins every script.
 const scriptBegin = "#!/bin/sh\n# Written by Headroom. It removes itself.\nrm -f -- \"$0\"\n"
 
-// scriptOf returns a script that runs a command in a folder. The folder of the program is on the
-// PATH, because what runs it, such as Node.js, is often there.
+// scriptOf returns a script that runs a command in a folder.
 func scriptOf(c Command, folder string) string {
 	var b strings.Builder
 	b.WriteString(scriptBegin)
 	fmt.Fprintf(&b, "cd -- %s || exit 1\n", shellQuoted(folder))
-	if filepath.IsAbs(c.Args[0]) {
-		fmt.Fprintf(&b, "PATH=%s:\"$PATH\"\nexport PATH\n",
-			shellQuoted(filepath.Dir(c.Args[0])))
+	if dir := c.folder(); dir != "" {
+		fmt.Fprintf(&b, "PATH=%s:\"$PATH\"\nexport PATH\n", shellQuoted(dir))
 	}
 	b.WriteString(c.Text())
 	// A terminal closes at once, and nobody could read why the agent did not start.

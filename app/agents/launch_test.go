@@ -86,6 +86,15 @@ func TestLaunch(t *testing.T) {
 	}
 }
 
+// TestEnviron: the folder of the program comes first on the PATH, and the settings follow.
+func TestEnviron(t *testing.T) {
+	c := Command{Env: []Variable{{"A", "1"}}, Args: []string{"/opt/node/bin/codex"}}
+	got := strings.Join(c.Environ([]string{"PATH=/bin", "B=2"}), " ")
+	wants(t, "with a path", got, "PATH=/bin B=2 PATH=/opt/node/bin:/bin A=1")
+	c.Args[0] = "codex"
+	wants(t, "without a path", strings.Join(c.Environ([]string{"PATH=/bin"}), " "), "PATH=/bin A=1")
+}
+
 // TestLaunchSaysWhatIsMissing: no terminal, no such folder, an agent without a command.
 func TestLaunchSaysWhatIsMissing(t *testing.T) {
 	p := newPlace(t)

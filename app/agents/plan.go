@@ -54,6 +54,7 @@ func (s *Store) plan(a *agent, t Target, r record, key string) (planned, error) 
 	if a.steps != nil {
 		p.Steps = append(p.Steps, a.steps(t, key)...)
 	}
+	p.Notes = append(p.Notes, a.warnings(t, s.env)...)
 	if a.format == nil {
 		p.Token = hashOf(encodeJSON(t))
 		return p, nil

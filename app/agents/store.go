@@ -294,15 +294,22 @@ func (s *Store) backUp(id string, f configFile) error {
 	return nil
 }
 
+// unchanged returns a Problem if a file is no longer as it was read.
+func (s *Store) unchanged(f configFile) error {
+	now, err := s.env.readConfig(f.path)
+	if err == nil && (now.exists != f.exists || now.target != f.target ||
+		string(now.text) != string(f.text)) {
+		err = changed(s.env.short(f.path))
+	}
+	return err
+}
+
 // replace writes a file atomically, with the permissions that it has, unless it has changed since
 // it was read.
 func (s *Store) replace(f configFile, text []byte) error {
-	now, err := s.env.readConfig(f.path)
-	switch {
-	case err != nil:
+	err := s.unchanged(f)
+	if err != nil {
 		return err
-	case now.exists != f.exists || now.target != f.target || string(now.text) != string(f.text):
-		return changed(s.env.short(f.path))
 	}
 	if err = disk.WriteFile(f.target, text, f.mode); err == nil {
 		err = os.Chmod(f.target, f.mode) // the umask may have taken some
@@ -355,6 +362,9 @@ func (s *Store) Undo(id, token string) (Plan, error) {
 	case p.Token != token:
 		return Plan{}, changed(p.Path)
 	case p.Deletes:
+		if err := s.unchanged(p.file); err != nil {
+			return Plan{}, err
+		}
 		if err := os.Remove(p.file.target); err != nil {
 			return Plan{}, problem.Wrap(problem.Internal, err, p.Path+" could not be removed", "")
 		}

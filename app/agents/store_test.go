@@ -125,6 +125,44 @@ func TestRefusesAChangedFile(t *testing.T) {
 	expectCode(t, err, problem.Changed)
 }
 
+// TestNotes: a plan says that the agent is not installed, and that the context is too short.
+func TestNotes(t *testing.T) {
+	p := newPlace(t)
+	short := target
+	short.ContextTokens = 40960
+	plan, err := p.store.Plan("claude-code", short)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has(t, "the notes", strings.Join(plan.Notes, "\n"),
+		"Claude Code was not found on this computer", "at least 65536 tokens, ", "has 40960")
+	p.put(".local/bin/claude", "#!/bin/sh\n")
+	if err := os.Chmod(p.path(".local/bin/claude"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	short.ContextTokens = 65536
+	if plan, err = p.store.Plan("claude-code", short); err != nil || len(plan.Notes) > 0 {
+		t.Errorf("installed and with a long context: %q, %v", plan.Notes, err)
+	}
+}
+
+// TestNearNames: only a name that is near is suggested.
+func TestNearNames(t *testing.T) {
+	p := newPlace(t)
+	for name, want := range map[string]string{"cursor": "", "codx": "codex", "z": "",
+		"claude": "claude-code", "Opencode": "opencode"} {
+		_, err := p.store.Plan(name, target)
+		fix := problem.From(err).Fix
+		suggested := ""
+		if rest, ok := strings.CutPrefix(fix, "Did you mean "); ok {
+			suggested, _, _ = strings.Cut(rest, "?")
+		}
+		if suggested != want {
+			t.Errorf("%s: %q", name, fix)
+		}
+	}
+}
+
 func expectCode(t *testing.T, err error, want problem.Code) {
 	t.Helper()
 	var p *problem.Problem
@@ -245,7 +283,8 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	inside, err := p.store.Plan("codex", target)
-	if err != nil || inside.LeadsTo != "~/dotfiles/codex.toml" || len(inside.Notes) != 0 {
+	if err != nil || inside.LeadsTo != "~/dotfiles/codex.toml" ||
+		strings.Contains(strings.Join(inside.Notes, ""), "home folder") {
 		t.Errorf("%v, leads to %q, notes %q", err, inside.LeadsTo, inside.Notes)
 	}
 	out, err := p.store.Plan("claude-code", target)

@@ -297,15 +297,15 @@ func (c *AgentsLaunch) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
+	for _, warning := range records.Warnings(c.Name, records.target) {
+		fmt.Fprintln(t.err, oneLine(warning))
+	}
 	if len(c.Args) > 0 && c.Args[0] == "--" {
 		c.Args = c.Args[1:]
 	}
 	run := exec.Command(command.Args[0], append(command.Args[1:], c.Args...)...)
 	run.Stdin, run.Stdout, run.Stderr = t.in, t.out, t.err
-	run.Env = os.Environ()
-	for _, v := range command.Env {
-		run.Env = append(run.Env, v.Name+"="+v.Value)
-	}
+	run.Env = command.Environ(os.Environ())
 	err = run.Run() // Ctrl-C reaches the agent, which decides
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -237,8 +237,8 @@ func TestPrivacyTable(t *testing.T) {
 				sizes++
 			}
 		}
-		if sizes < 5 {
-			t.Errorf("stored: %s, expected chats, cache, log, settings and models", text)
+		if sizes < 6 {
+			t.Errorf("stored: %s, expected chats, cache, log, settings, keys and models", text)
 		}
 	}
 }

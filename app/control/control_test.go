@@ -489,8 +489,8 @@ func TestContract(t *testing.T) {
 		"speed.history":  "at decode prefill memoryBytes",
 		"power":          "source thermalState measures",
 		"power.measures": "kind title text",
-		"requests": "id title client key model phase promptTokens promptDoneTokens cachedTokens " +
-			"generatedTokens tokensPerSecond startedAt",
+		"requests": "id title client key model phase lacksBytes promptTokens promptDoneTokens " +
+			"cachedTokens generatedTokens tokensPerSecond startedAt",
 	})
 	contract(t, host.ModelList{Models: []host.Model{{Download: &host.Download{},
 		Places: []host.Place{{}}}}}, map[string]string{

@@ -59,7 +59,7 @@ var enums = map[reflect.Type][]any{
 	reflect.TypeFor[jobs.Kind]():     {jobs.Import, jobs.Download, jobs.Cache},
 	reflect.TypeFor[importer.Mode](): {importer.Copy, importer.Move, importer.Link},
 	reflect.TypeFor[stored.Kind](): {stored.Chats, stored.Cache, stored.Jobs, stored.Log,
-		stored.Settings, stored.Models},
+		stored.Settings, stored.Keys, stored.Agents, stored.Models},
 	reflect.TypeFor[update.Phase](): {update.Off, update.Idle, update.Checking, update.Available,
 		update.Downloading, update.Ready},
 	reflect.TypeFor[modelfile.Task](): {modelfile.Generate, modelfile.Embed, modelfile.Rerank},

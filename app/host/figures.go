@@ -111,22 +111,68 @@ func (h *Host) readMemory() (r memory.Reading, used memory.EngineBytes, roomByte
 	return r, used, r.HeadroomBytes(used, unloaded)
 }
 
-// limitGrowth tells each loaded engine how much its caches may grow until the next call: an equal
-// part of what is available for a model, and nothing while memory is short. The caller must not
-// hold mu.
+// limitGrowth tells each loaded engine how much memory it may take until the next call. A model
+// that is alone may take all that one conversation needs, whatever is free: its load would have
+// been refused if that had not been available. Several share what is free. Their caches get equal
+// parts of what is then available for a model, and nothing while memory is short. What a model
+// needs that is being loaded is left alone. The caller must not hold mu.
 func (h *Host) limitGrowth() {
-	reading, err := h.options.Meter.Read()
+	reading, err := h.options.Meter.Fresh()
 	engines := h.loadedEngines()
 	if err != nil || len(engines) == 0 {
 		return
 	}
-	bytes := reading.HeadroomBytes(h.usedBytes(), memory.EngineBytes{}) / int64(len(engines))
+	used := h.usedBytes()
+	loading, opening := h.openingBytes()
+	free, room := reading.FreeBytes(used)-loading,
+		reading.HeadroomBytes(used, memory.EngineBytes{})-loading
 	if reading.Pressure.Level.Short() {
-		bytes = 0
+		room = 0
 	}
-	for _, e := range engines {
-		if e, ok := e.(interface{ SetGrowth(bytes int64) }); ok {
-			e.SetGrowth(bytes)
+	lacks := make([]int64, len(engines))
+	for i, e := range engines {
+		lacks[i] = e.Stats().ConversationBytes
+	}
+	alone := len(engines) == 1 && !opening
+	for i, g := range shares(lacks, free, room, alone) {
+		if e, ok := engines[i].(interface{ SetGrowth(engine.Growth) }); ok {
+			e.SetGrowth(g)
 		}
 	}
+}
+
+// shares divides memory among models that lack so many bytes for a conversation: conversations get
+// freeBytes, and caches what these leave of roomBytes. A model that is alone gets all it lacks.
+func shares(lackBytes []int64, freeBytes, roomBytes int64, alone bool) []engine.Growth {
+	lack, list := int64(0), make([]engine.Growth, len(lackBytes))
+	for _, bytes := range lackBytes {
+		lack += bytes
+	}
+	part := 1.0
+	if !alone && lack > 0 {
+		part = min(max(float64(freeBytes)/float64(lack), 0), 1)
+	}
+	for i, bytes := range lackBytes {
+		list[i].ConversationBytes = int64(part * float64(bytes))
+		roomBytes -= list[i].ConversationBytes
+	}
+	for i := range list {
+		list[i].CacheBytes = max(roomBytes, 0) / int64(len(list))
+	}
+	return list
+}
+
+// openingBytes returns what the models that are being loaded need, and whether there are any.
+func (h *Host) openingBytes() (bytes int64, opening bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, i := range h.instances {
+		if i.opening {
+			opening = true
+			if i.need != nil {
+				bytes += i.need.shared
+			}
+		}
+	}
+	return bytes, opening
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -126,9 +127,14 @@ func (h *testHost) checkLoad(label string, m Model) {
 				m.NeedBytes, m.Need.ContextTokens, got, info.ContextTokens)
 		}
 		s := t.engine.Stats()
-		if got := engineBytes(s).Total(); got != m.NeedBytes || s.KVBytes != 0 {
+		got := engineBytes(s).Total() + s.ConversationBytes
+		if got != m.NeedBytes || s.KVBytes != 0 {
 			h.t.Errorf("%s: at rest it holds %d bytes of %d, with %d of pages", label, got,
 				m.NeedBytes, s.KVBytes)
+		}
+		if most := info.KVBytes(4096+128) + info.Need.StateBytes; s.ReservedBytes > most {
+			h.t.Errorf("%s: at rest %d bytes are reserved, want at most %d", label,
+				s.ReservedBytes, most)
 		}
 	}
 	h.Stop()
@@ -177,6 +183,55 @@ func TestMoreContextNeedsMore(t *testing.T) {
 				context = next
 			}
 		}
+	}
+}
+
+// TestShares: a model that is alone gets what a conversation needs. Several never get more than is
+// free, and caches only what conversations leave.
+func TestShares(t *testing.T) {
+	for _, test := range []struct {
+		lacks      []int64
+		free, room int64
+		alone      bool
+		want       []engine.Growth
+	}{
+		{[]int64{30}, 10, 5, true, []engine.Growth{{ConversationBytes: 30}}},
+		{[]int64{30}, 10, 5, false, []engine.Growth{{ConversationBytes: 10}}},
+		{[]int64{30, 10}, 100, 90, false, []engine.Growth{
+			{ConversationBytes: 30, CacheBytes: 25}, {ConversationBytes: 10, CacheBytes: 25}}},
+		{[]int64{30, 10}, 20, 15, false, []engine.Growth{{ConversationBytes: 15},
+			{ConversationBytes: 5}}},
+		{[]int64{30, 0}, -5, -9, false, []engine.Growth{{}, {}}},
+	} {
+		got := shares(test.lacks, test.free, test.room, test.alone)
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%+v: got %+v", test, got)
+		}
+	}
+}
+
+// TestIdleConversationIsNotReserved: a load beside an idle model may take the memory of its
+// conversation. That model gets what is left, and nothing of what the load needs meanwhile.
+func TestIdleConversationIsNotReserved(t *testing.T) {
+	m := newMachine(t, 20, 60, 0)
+	m.request("a")()
+	m.mu.Lock()
+	a := m.loaded["a"]
+	m.mu.Unlock()
+	a.mu.Lock()
+	a.stats.ReservedBytes, a.stats.ConversationBytes = gib, 30*gib
+	a.mu.Unlock()
+	m.limitGrowth()
+	if got := a.allowed().ConversationBytes; got != 30*gib {
+		t.Errorf("alone it may use %d bytes, want 30 GiB", got)
+	}
+	m.request("b")()
+	if !slices.Equal(m.loads, []string{"a", "b"}) || a.isClosed() {
+		t.Errorf("loaded were %v, a is closed: %v", m.loads, a.isClosed())
+	}
+	// Of 100 GiB, 20 + 1 and 60 are taken; 19 are free.
+	if got := a.allowed(); got != (engine.Growth{ConversationBytes: 18 * gib}) {
+		t.Errorf("beside another model it may use %+v, want 18 GiB", got)
 	}
 }
 

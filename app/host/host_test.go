@@ -53,9 +53,10 @@ type fakeEngine struct {
 	prefixes  []engine.CachedPrefix
 	dutyCycle float64
 	draftGain float64
-	growth    atomic.Int64
-	shrunk    []int64   // the arguments of Shrink
-	forgotten [][]int32 // {-1}: all
+	growth    atomic.Int64                  // the part for caches
+	allow     atomic.Pointer[engine.Growth] // of SetGrowth
+	shrunk    []int64                       // the arguments of Shrink
+	forgotten [][]int32                     // {-1}: all
 	recent    []engine.Finished
 }
 
@@ -88,7 +89,19 @@ func (e *fakeEngine) SetDraftGain(gain float64) {
 	defer e.mu.Unlock()
 	e.draftGain = gain
 }
-func (e *fakeEngine) SetGrowth(bytes int64) { e.growth.Store(bytes) }
+func (e *fakeEngine) SetGrowth(g engine.Growth) {
+	e.growth.Store(g.CacheBytes)
+	e.allow.Store(&g)
+}
+func (e *fakeEngine) allowed() engine.Growth { return *e.allow.Load() }
+func (e *fakeEngine) isClosed() bool {
+	select {
+	case <-e.closed:
+		return true
+	default:
+		return false
+	}
+}
 func (e *fakeEngine) Shrink(keepBytes int64) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()

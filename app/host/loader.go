@@ -135,8 +135,9 @@ func (h *Host) load(i *instance, want *target, keptBytes int64) {
 	}
 	i.opening = true
 	h.mu.Unlock()
+	h.limitGrowth() // of the models beside it: the new one needs memory
 	e, err := h.open(want, keptBytes)
-	defer h.limitGrowth() // of the models beside it
+	defer h.limitGrowth()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i.opening = false

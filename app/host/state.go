@@ -176,12 +176,14 @@ type Sample struct {
 
 // Request is a waiting or running request.
 type Request struct {
-	ID               string  `json:"id"`
-	Title            string  `json:"title"`  // first words; "" for a private request
-	Client           string  `json:"client"` // program that sent it; "": unknown
-	Key              string  `json:"key"`    // name of its API key; "": none
-	Model            string  `json:"model"`
-	Phase            string  `json:"phase"` // "waiting", "prefill" or "decode"
+	ID     string `json:"id"`
+	Title  string `json:"title"`  // first words; "" for a private request
+	Client string `json:"client"` // program that sent it; "": unknown
+	Key    string `json:"key"`    // name of its API key; "": none
+	Model  string `json:"model"`
+	Phase  string `json:"phase"` // "waiting", "prefill" or "decode"
+	// LacksBytes is the memory that a waiting request waits for; 0: it waits for none.
+	LacksBytes       int64   `json:"lacksBytes"`
 	PromptTokens     int     `json:"promptTokens"`
 	PromptDoneTokens int     `json:"promptDoneTokens"`
 	CachedTokens     int     `json:"cachedTokens"`

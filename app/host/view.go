@@ -137,7 +137,7 @@ func requests(s engine.Stats, model string) []Request {
 	list := make([]Request, len(s.Requests))
 	for i, r := range s.Requests {
 		list[i] = Request{ID: r.ID, Title: r.Title, Client: r.Client, Key: r.Key, Model: model,
-			Phase:        r.Phase,
+			Phase: r.Phase, LacksBytes: r.LacksBytes,
 			PromptTokens: r.Usage.PromptTokens, PromptDoneTokens: r.Usage.PromptDoneTokens,
 			CachedTokens: r.Usage.CachedTokens, GeneratedTokens: r.Usage.CompletionTokens,
 			TokensPerSecond: r.TokensPerSecond, StartedAtUnixMs: r.StartedAtUnixMs}

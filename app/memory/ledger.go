@@ -6,9 +6,9 @@ type EngineBytes struct {
 	// Memory that was written: KVUsed by running requests, KVCached by earlier ones.
 	Weights, KVUsed, KVCached, State, Scratch int64
 
-	// Reserved is what the engine is promised beyond that, and has never written: the rest of one
-	// conversation of the whole context. It is not resident. Other apps can use it until then, but
-	// no other model gets it.
+	// Reserved is what the engine is promised beyond that, and has never written: the rest of the
+	// longest conversation that runs, or of a short one at rest. It is not resident. Other apps can
+	// use it until then, but no other model gets it.
 	Reserved int64
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"headroom/app/host"
 	"headroom/app/jobs"
+	"headroom/app/update"
 )
 
 // Host is the part of *host.Host that Follow watches.
@@ -25,10 +26,10 @@ type Options struct {
 	Host    Host
 	Jobs    *jobs.List
 	Service Service
-	On      func() bool   // reports whether to show notices; called for each one
-	Clicked func(Notice)  // called on a click
-	Update  func() Update // the newer version of Headroom that is known
-	Log     *slog.Logger  // nil: slog.Default()
+	On      func() bool         // reports whether to show notices; called for each one
+	Clicked func(Notice)        // called on a click
+	Update  func() update.Known // the newer version of Headroom that is known
+	Log     *slog.Logger        // nil: slog.Default()
 }
 
 // Follow shows notices until ctx ends, then closes the service, which removes them. It shows no

@@ -9,6 +9,7 @@ import (
 
 	"headroom/app/host"
 	"headroom/app/jobs"
+	"headroom/app/update"
 )
 
 // quietHost is a host without events.
@@ -63,7 +64,7 @@ func TestFollow(t *testing.T) {
 	go func() {
 		defer close(ended)
 		Follow(ctx, Options{Host: signalingHost{h, watching}, Jobs: list, Service: service,
-			Update: func() Update { return Update{} },
+			Update: func() update.Known { return update.Known{} },
 			Log:    slog.New(slog.DiscardHandler), Clicked: func(n Notice) { clicked <- n },
 			On: func() bool {
 				mu.Lock()

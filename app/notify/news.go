@@ -15,6 +15,8 @@ import (
 	"headroom/app/jobs"
 	"headroom/app/library"
 	"headroom/app/memory"
+	"headroom/app/places"
+	"headroom/app/update"
 	"headroom/engine/problem"
 )
 
@@ -23,7 +25,7 @@ type snapshot struct {
 	jobs    []jobs.Job
 	changes []host.ModelChange // since the previous snapshot
 	state   host.State
-	update  Update
+	update  update.Known
 	models  func() host.ModelList // called only when a job or download has ended
 	rescan  func()                // scans the model folders
 }
@@ -34,13 +36,7 @@ type news struct {
 	ended  map[string]end // ended jobs, by ID
 	engine host.EngineState
 	short  memory.Level // of the last advice, while memory is short; "": it is not
-	update Update
-}
-
-// Update is a newer version of Headroom; the zero value: none is known.
-type Update struct {
-	Version string
-	Ready   bool // it was downloaded, and is installed when Headroom quits
+	update update.Known
 }
 
 // end says how a job ended, and when it was started, because it may be resumed and end again.
@@ -101,13 +97,13 @@ func (n *news) pressureNews(p host.PressureState) []Notice {
 		title = "Memory is very short"
 	}
 	a := p.Advice[0]
-	return []Notice{{Key: "pressure", Title: title, Place: MemoryPlace,
+	return []Notice{{Key: "pressure", Title: title, Place: places.Memory,
 		Body: fmt.Sprintf("Unloading %s would free %s.", clean(a.Model),
 			memory.Text(a.FreesBytes)), Label: openLabel, Hint: openHint}}
 }
 
 // updateNews returns a notice about a version that was not known before, or that is ready now.
-func (n *news) updateNews(u Update) []Notice {
+func (n *news) updateNews(u update.Known) []Notice {
 	was := n.update
 	n.update = u
 	if u.Version == "" || u == was || !u.Ready && u.Version == was.Version {
@@ -115,19 +111,13 @@ func (n *news) updateNews(u Update) []Notice {
 	}
 	notice := Notice{Key: "update", Title: "Headroom " + clean(u.Version) + " is available",
 		Body: "Settings has what is new in it.", Label: openLabel, Hint: openHint,
-		Place: SettingsPlace}
+		Place: places.Settings}
 	if u.Ready {
 		notice.Title = "Headroom " + clean(u.Version) + " is ready"
 		notice.Body = "It is installed when Headroom quits."
 	}
 	return []Notice{notice}
 }
-
-// The places of the window that clicks open, as in its address.
-const (
-	MemoryPlace   = "page=memory"
-	SettingsPlace = "page=settings"
-)
 
 var doneWord = map[jobs.Kind]string{jobs.Download: "is downloaded", jobs.Import: "is imported"}
 

@@ -11,6 +11,7 @@ import (
 	"headroom/app/jobs"
 	"headroom/app/library"
 	"headroom/app/memory"
+	"headroom/app/update"
 	"headroom/engine/problem"
 )
 
@@ -148,15 +149,16 @@ func TestNews(t *testing.T) {
 			snapshot{state: short(memory.Warning, "o/small")}, nil},
 		{"memory is short, and no model is loaded", snapshot{},
 			snapshot{state: short(memory.Critical)}, nil},
-		{"an update", snapshot{}, snapshot{update: Update{Version: "1.4.0"}},
+		{"an update", snapshot{}, snapshot{update: update.Known{Version: "1.4.0"}},
 			[]string{"Headroom 1.4.0 is available | Settings has what is new in it. | " +
 				"Open Headroom "}},
-		{"an update is ready", snapshot{update: Update{Version: "1.4.0"}},
-			snapshot{update: Update{Version: "1.4.0", Ready: true}},
+		{"an update is ready", snapshot{update: update.Known{Version: "1.4.0"}},
+			snapshot{update: update.Known{Version: "1.4.0", Ready: true}},
 			[]string{"Headroom 1.4.0 is ready | It is installed when Headroom quits. | " +
 				"Open Headroom "}},
-		{"an update that is not wanted", snapshot{update: Update{"1.4.0", true}},
-			snapshot{update: Update{Version: "1.4.0"}}, nil},
+		{"an update that is not wanted",
+			snapshot{update: update.Known{Version: "1.4.0", Ready: true}},
+			snapshot{update: update.Known{Version: "1.4.0"}}, nil},
 		{"a name from a file", snapshot{},
 			snapshot{jobs: []jobs.Job{job(jobs.Import, "a\nb\x00"+strings.Repeat("x", 300),
 				"/m/small", jobs.Done)}},

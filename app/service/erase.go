@@ -77,10 +77,27 @@ func (d data) list() stored.List {
 	}
 	files := append(d.settings.Copies(), d.settings.Path())
 	return stored.List{Items: append(list.Items, stored.Measure(stored.Settings, nil, files...),
+		stored.Measure(stored.Keys, nil, d.keyFiles()...),
+		stored.Measure(stored.Agents, nil, d.inSettings("agents")),
 		stored.Measure(stored.Models, nil, d.models...))}
 }
 
-func (d data) jobsPath() string { return filepath.Join(filepath.Dir(d.settings.Path()), jobsFile) }
+// keyFiles returns the files of API keys and of what they have used, of the control API's token and
+// of the encryption key, with those that were set aside.
+func (d data) keyFiles() (files []string) {
+	for _, name := range []string{"key*", "token*"} {
+		found, _ := filepath.Glob(d.inSettings(name))
+		files = append(files, found...)
+	}
+	return files
+}
+
+func (d data) jobsPath() string { return d.inSettings(jobsFile) }
+
+// inSettings returns the path of a file in the folder of the settings.
+func (d data) inSettings(name string) string {
+	return filepath.Join(filepath.Dir(d.settings.Path()), name)
+}
 
 // jobsFiles returns the file of unfinished jobs, and damaged ones that were set aside.
 func (d data) jobsFiles() []string {

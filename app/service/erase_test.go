@@ -52,6 +52,32 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
+// TestKeysAndAgentsAreListed: the files of keys, tokens and agents are listed, also those that were
+// set aside.
+func TestKeysAndAgentsAreListed(t *testing.T) {
+	dir := t.TempDir()
+	file, err := settings.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"key", "keys.json", "key-usage.json", "token",
+		"token.set-aside-1", "agents/codex.json", "agents/codex-config.toml.before-1"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := data{settings: file}.list()
+	for kind, want := range map[stored.Kind]int{stored.Keys: 5, stored.Agents: 2} {
+		if one := before(list, kind); one.Files != want || one.Bytes != int64(4*want) {
+			t.Errorf("%+v, want %d files", one, want)
+		}
+	}
+}
+
 // TestForeignCacheStays: a cache that another installation has encrypted is refused, and so it is
 // neither remembered nor deleted, though the settings name its folder.
 func TestForeignCacheStays(t *testing.T) {

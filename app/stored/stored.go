@@ -1,5 +1,6 @@
 // Package stored describes what Headroom keeps on this computer: where, how much, and what of it
-// can be deleted at once. app/PRIVACY.md is the same list for readers; app/service deletes.
+// can be deleted at once. Keys and Agents stay then. app/PRIVACY.md is the same list for readers;
+// app/service deletes.
 package stored
 
 import (
@@ -19,6 +20,8 @@ const (
 	Jobs     Kind = "jobs"     // unfinished imports, downloads and moves
 	Log      Kind = "log"      // the latest lines of the log, in memory only
 	Settings Kind = "settings" // settings, also damaged ones that were set aside
+	Keys     Kind = "keys"     // API keys and their use, the control token, the encryption key
+	Agents   Kind = "agents"   // what was written for coding agents, with copies of their files
 	Models   Kind = "models"   // models in Headroom's own folders
 )
 

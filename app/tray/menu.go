@@ -9,13 +9,14 @@ package tray
 
 import (
 	"cmp"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"headroom/app/host"
 	"headroom/app/memory"
+	"headroom/app/places"
+	"headroom/app/update"
 )
 
 // State is everything that icon and menu show.
@@ -31,13 +32,7 @@ type State struct {
 	// Notice is a message, such as that another port is used; "" for none.
 	Notice  string
 	CanCopy bool // a click can copy text to the clipboard
-	Update  Update
-}
-
-// Update is a newer version of Headroom; the zero value: none is known.
-type Update struct {
-	Version string
-	Ready   bool // it was downloaded, and is installed when Headroom quits
+	Update  update.Known
 }
 
 // Chat is a conversation of the Chat page.
@@ -133,7 +128,7 @@ func detail(s State) Item {
 	}
 	if u := s.Update; s.Notice == "" && u.Version != "" {
 		return Item{Title: updateLine(u), Tooltip: "Click to see it in Settings.",
-			Click: Action{Open, SettingsPlace}}
+			Click: Action{Open, places.Settings}}
 	}
 	if text := drafts(s.Engine); s.Notice == "" && text != "" {
 		return Item{Title: text, Tooltip: draftsTooltip(s.Engine), Disabled: true}
@@ -223,30 +218,18 @@ const maxChats = 8
 
 // chats returns the rows that begin a conversation and that open the latest ones.
 func chats(s State) []Item {
-	items := []Item{{Title: "New Chat", Click: Action{Open, NewChat}}}
+	items := []Item{{Title: "New Chat", Click: Action{Open, places.NewChat}}}
 	for _, c := range s.Chats[:min(len(s.Chats), maxChats)] {
 		items = append(items, Item{Title: shorten(cmp.Or(c.Title, "Untitled"), 48),
-			Tooltip: c.Title, Click: Action{Open, ChatPlace(c.ID)}})
+			Tooltip: c.Title, Click: Action{Open, places.Chat(c.ID)}})
 	}
 	return items
 }
 
-// The places of the window that rows open. They are fragments of its address; see router.svelte.ts.
-const (
-	NewChat     = "page=chat&chat=new"
-	ModelsPlace = "page=models"
-
-	MemoryPlace   = "page=memory"
-	SettingsPlace = "page=settings"
-)
-
-// ChatPlace returns the place of a conversation.
-func ChatPlace(id string) string { return "page=chat&chat=" + url.QueryEscape(id) }
-
 // downloads returns the row of the downloads, hidden without any.
 func downloads(s State) Item {
 	return Item{Title: downloadLine(s.Downloads), Hidden: len(s.Downloads) == 0,
-		Tooltip: "Click to see it on the Models page.", Click: Action{Open, ModelsPlace}}
+		Tooltip: "Click to see it on the Models page.", Click: Action{Open, places.Models}}
 }
 
 // memoryLine returns the row of the memory: its bar, and what is available or, while memory is
@@ -257,7 +240,7 @@ func memoryLine(s State) Item {
 	if s.Pressure.Level.Short() {
 		text = pressure(s.Pressure)
 		item = Item{Tooltip: "Click to see it on the Memory page.",
-			Click: Action{Open, MemoryPlace}}
+			Click: Action{Open, places.Memory}}
 	}
 	item.Title = strings.TrimSpace(memoryBar(s.Memory) + "  " + text)
 	return item

@@ -15,6 +15,7 @@ import (
 	"headroom/app/library"
 	"headroom/app/memory"
 	"headroom/app/power"
+	"headroom/app/update"
 )
 
 const gib = 1 << 30
@@ -253,14 +254,14 @@ func TestRows(t *testing.T) {
 		}), " Memory is very short -> open page=memory", "holds"},
 		{"an update", state(host.Ready, func(s *State) {
 			drafted(s)
-			s.Update = Update{Version: "1.4.0"}
+			s.Update = update.Known{Version: "1.4.0"}
 		}), " Headroom 1.4.0 is available -> open page=settings", "ahead"},
 		{"an update that is ready", state(host.Ready, func(s *State) {
-			s.Update = Update{Version: "1.4.0", Ready: true}
+			s.Update = update.Known{Version: "1.4.0", Ready: true}
 		}), " Headroom 1.4.0 is installed on Quit -> open page=settings", "available ->"},
 		{"battery before an update", state(host.Ready, func(s *State) {
 			onBattery(s)
-			s.Update = Update{Version: "1.4.0"}
+			s.Update = update.Known{Version: "1.4.0"}
 		}), " On battery: unloads sooner -> open", "1.4.0"},
 		{"no clipboard", state(host.Stopped, func(s *State) { s.CanCopy = false }),
 			" http://127.0.0.1:11811/v1 -> open", "Copy"},

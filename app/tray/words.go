@@ -15,6 +15,7 @@ import (
 	"headroom/app/library"
 	"headroom/app/memory"
 	"headroom/app/power"
+	"headroom/app/update"
 )
 
 // stateLine returns the text of the first row. The tooltip repeats it.
@@ -142,7 +143,7 @@ func pressure(p host.PressureState) string {
 }
 
 // updateLine returns the text of the row of an update.
-func updateLine(u Update) string {
+func updateLine(u update.Known) string {
 	version := "Headroom " + shorten(u.Version, 20)
 	if u.Ready {
 		return version + " is installed on Quit"

@@ -30,6 +30,12 @@ import (
 	"headroom/engine/problem"
 )
 
+// Known is a newer version of Headroom; the zero value: none is known.
+type Known struct {
+	Version string
+	Ready   bool // it was downloaded, and is installed when Headroom quits
+}
+
 // Phase is what an Updater does or has.
 type Phase string
 

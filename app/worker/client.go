@@ -315,8 +315,8 @@ func (m *Model) SetDutyCycle(share float64) { m.send(&toWorker{DutyCycle: &share
 // SetDraftGain sets how much faster decoding ahead has to be; see engine.Engine.SetDraftGain.
 func (m *Model) SetDraftGain(gain float64) { m.send(&toWorker{DraftGain: &gain}) }
 
-// SetGrowth limits how many bytes the caches may grow; see engine.Engine.SetGrowth.
-func (m *Model) SetGrowth(bytes int64) { m.send(&toWorker{Growth: &bytes}) }
+// SetGrowth limits how much memory the model may take; see engine.Engine.SetGrowth.
+func (m *Model) SetGrowth(g engine.Growth) { m.send(&toWorker{Growth: &g}) }
 
 // FollowLogLevel sets the worker's log level to the current level of Options.Log.
 func (m *Model) FollowLogLevel() {

@@ -45,7 +45,7 @@ type toWorker struct {
 	// DraftGain is for engine.Engine.SetDraftGain.
 	DraftGain *float64 `cbor:"16,keyasint,omitempty"`
 	// Growth is for engine.Engine.SetGrowth.
-	Growth *int64 `cbor:"17,keyasint,omitempty"`
+	Growth *engine.Growth `cbor:"17,keyasint,omitempty"`
 	// Shrink is for engine.Engine.Shrink. Forgotten answers it.
 	Shrink *shrinkRequest `cbor:"18,keyasint,omitempty"`
 }

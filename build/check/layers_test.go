@@ -146,6 +146,9 @@ var layers = []row{
 	{"Import and download of models, and updates of Headroom.", []string{
 		"app/importer", "app/hub", "app/update",
 	}},
+	{"Places of the window that menu and notifications open.", []string{
+		"app/places",
+	}},
 	{"Batches: files of requests, answered by whatever answers HTTP.", []string{
 		"app/batch",
 	}},

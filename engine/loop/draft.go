@@ -165,7 +165,7 @@ func (l *Loop) propose() {
 			continue
 		}
 		// The last token of an answer is never computed.
-		most := min(r.MaxTokens-r.usage.CompletionTokens-1, l.config.Sched.DraftTokens)
+		most := min(r.answerTokens()-r.usage.CompletionTokens-1, l.config.Sched.DraftTokens)
 		r.drafts = r.drafts[:0]
 		if known := len(r.seq.Tokens) - 1; r.seq.Tokens[known] < 0 {
 			r.awaited = l.wouldDraft(r, r.seq.Tokens[:known], most-1)

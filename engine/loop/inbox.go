@@ -128,7 +128,9 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	if r.ScorePrompt || r.Embed || r.Uncached {
 		r.Private, r.NoCache, r.Uncached = true, true, true
 	}
-	r.NoAnswer = r.NoAnswer || len(r.Candidates) > 0
+	if r.NoAnswer = r.NoAnswer || len(r.Candidates) > 0; r.NoAnswer || r.Embed {
+		r.MaxTokens = 0
+	}
 	q := &request{Request: r, submitted: time.Now(), usage: Usage{PromptTokens: len(r.Prompt)}}
 	if r.Private {
 		q.Client, q.Key = "", ""
@@ -139,6 +141,7 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	tokens := make([]int32, 0, len(r.Prompt)+min(r.MaxTokens, 4096))
 	q.seq = sched.Sequence{Tokens: append(tokens, r.Prompt...), Priority: r.Priority, Slot: -1,
 		Private: r.Private, NoCache: r.NoCache, Whole: r.Uncached,
+		Most:  len(r.Prompt) + r.MaxTokens,
 		Owner: q}
 	if l.config.Sched.Recurrent {
 		q.seq.Keep = l.statePositions(r.Prompt)

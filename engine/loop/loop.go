@@ -31,6 +31,7 @@
 //	steptime.go     how long a step may last before something is wrong
 //	requestlog.go   logs ended requests: the PERF line and the cause of a cache miss
 //	retryafter.go   estimates when a refused client should try again
+//	lacking.go      refuses requests that have waited for memory in vain
 //	stats.go        counters, and the snapshot that Stats returns
 //	testing.go      what only tests call
 package loop
@@ -112,18 +113,19 @@ type Need struct {
 
 // Loop serves requests with one model. Its methods may be called from any goroutine.
 type Loop struct {
-	config    Config
-	runner    *runner.Runner
-	text      *textproc.Processor
-	inbox     inbox
-	log       *requestLog
-	published published
-	heartbeat *atomic.Uint64
-	stepTime  stepTime
-	throttled throttle
-	growth    atomic.Int64 // of SetGrowth, not yet taken; negative: none
-	turns     turns        // of refused clients
-	oneByOne  bool         // forced tokens are not added together; for tests
+	config      Config
+	runner      *runner.Runner
+	text        *textproc.Processor
+	inbox       inbox
+	log         *requestLog
+	published   published
+	heartbeat   *atomic.Uint64
+	stepTime    stepTime
+	throttled   throttle
+	growth      atomic.Pointer[sched.Growth] // of SetGrowth, not yet taken; nil: none
+	turns       turns                        // of refused clients
+	lackingWait time.Duration                // of refuseLacking; 0: the usual one
+	oneByOne    bool                         // forced tokens are not added together; for tests
 
 	// Only the goroutine of run uses the fields below.
 	sched    *sched.Scheduler
@@ -156,7 +158,6 @@ func New(c Config) *Loop {
 		c.Runner.VocabSize())
 	l.drafts.chains.init(&c)
 	l.drafts.forced = c.Draft
-	l.growth.Store(-1)
 	l.published.stats = Stats{WeightsBytes: c.Need.WeightsBytes, ScratchBytes: c.Need.ScratchBytes}
 	l.publishMemory(&l.published.stats)
 	l.stored.init(&c)
@@ -182,6 +183,7 @@ func (l *Loop) run() {
 		l.propose()
 		work := l.sched.Next()
 		// Restores precede fetches, because a fetch may overwrite a page that a restore copies.
+		l.refuseLacking(time.Now())
 		restoreErr := l.restorePrefixes(work)
 		for _, p := range l.sched.Promotions() {
 			l.fetch(p)
@@ -204,15 +206,19 @@ func (l *Loop) run() {
 	}
 }
 
-// SetGrowth limits how many bytes the caches may grow from now on, beyond what the model is
-// promised (Need). A loop that was never told grows until its caches are full. No answer depends on
-// it.
-func (l *Loop) SetGrowth(bytes int64) { l.growth.Store(max(bytes, 0)) }
+// SetGrowth limits how much memory is taken from now on, beyond what is promised or was written;
+// see sched.Growth. A loop that was never told takes memory until its caches are full.
+func (l *Loop) SetGrowth(g sched.Growth) {
+	l.growth.Store(&g)
+	l.inbox.mu.Lock()
+	defer l.inbox.mu.Unlock()
+	l.inbox.signal() // a request may wait for it
+}
 
 // takeGrowth applies the limit that SetGrowth has set since the last call.
 func (l *Loop) takeGrowth() {
-	if bytes := l.growth.Swap(-1); bytes >= 0 {
-		l.sched.SetGrowth(bytes, l.config.SlotBytes)
+	if g := l.growth.Swap(nil); g != nil {
+		l.sched.SetGrowth(*g, l.config.SlotBytes)
 	}
 }
 

@@ -203,6 +203,8 @@ type request struct {
 	blockHits, blockWrites int // blocks read from the store, and passed to it
 	storedFrom, storedTo   int // resumable tokens before and after reading from the store
 
+	lacksSince time.Time // since when it waits for memory; zero: it does not
+
 	submitted, started, first, last time.Time
 	longestGap                      time.Duration
 }
@@ -214,6 +216,10 @@ func (r *request) counted(tokens int) int {
 	}
 	return tokens
 }
+
+// answerTokens returns the maximum length of the answer. It is MaxTokens, or less if there was less
+// memory when the request was admitted.
+func (r *request) answerTokens() int { return r.seq.Most - len(r.Prompt) }
 
 // observeToken counts a generated token.
 func (r *request) observeToken(now time.Time) {

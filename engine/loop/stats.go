@@ -37,10 +37,14 @@ type Stats struct {
 	// KVUsedBytes belong to running requests. StateBytes are the slots that were ever in use. Both
 	// grow with use, since memory that was never written is not resident.
 	WeightsBytes, KVBytes, KVUsedBytes, StateBytes, ScratchBytes int64
-	// ReservedBytes is what the engine is promised beyond KVBytes and StateBytes: the rest of one
-	// conversation of the whole context, and of the states of all requests that may run at once.
+	// ReservedBytes is what the engine is promised beyond KVBytes and StateBytes: the rest of the
+	// longest conversation that runs, or of a short one at rest, and of the states of all requests
+	// that may run at once.
 	ReservedBytes int64
-	// GrowthBytes is how much the caches may still grow beyond that, while there is memory.
+	// ConversationBytes is what one conversation of the whole context would take beyond all of
+	// that. It is not promised to anybody.
+	ConversationBytes int64
+	// GrowthBytes is how much the caches may still grow in all, while there is memory.
 	GrowthBytes int64
 }
 
@@ -56,6 +60,7 @@ type RequestStats struct {
 	Phase           string // "waiting", "prefill" or "decode"
 	Usage           Usage
 	MaxTokens       int     // maximum length of the answer
+	LacksBytes      int64   // the memory that it waits for; 0: it waits for none
 	TokensPerSecond float64 // decoding speed so far
 	StartedAtUnixMs int64
 }
@@ -156,8 +161,9 @@ func (l *Loop) publishMemory(s *Stats) {
 	kv := l.pageBytes(l.sched.PeakPages())
 	states := int64(l.sched.TouchedSlots())*l.config.SlotBytes + need.OtherBytes
 	s.KVBytes, s.StateBytes = kv, states
-	s.ReservedBytes = max(0, need.KVBytes-kv) +
-		int64(l.sched.PromisedSlots())*l.config.SlotBytes
+	promised := l.pageBytes(l.sched.Promised())
+	s.ReservedBytes = max(0, promised-kv) + int64(l.sched.PromisedSlots())*l.config.SlotBytes
+	s.ConversationBytes = max(0, need.KVBytes-max(promised, kv))
 	s.GrowthBytes = max(0, need.KVBytes+need.StateBytes+need.GrowthBytes-kv-states-
 		s.ReservedBytes)
 }
@@ -190,7 +196,7 @@ func (l *Loop) publishStats() {
 		}
 		s.Requests = append(s.Requests,
 			RequestStats{ID: r.ID, Title: r.title, Client: r.Client, Key: r.Key, Phase: phase,
-				Usage: r.usage, MaxTokens: r.MaxTokens,
+				Usage: r.usage, MaxTokens: r.answerTokens(), LacksBytes: l.lackingBytes(r),
 				TokensPerSecond: r.timing().DecodeTokensPerSecond(),
 				StartedAtUnixMs: r.submitted.UnixMilli()})
 	}

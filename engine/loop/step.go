@@ -127,7 +127,7 @@ func (l *Loop) launch(work []sched.Work, restoreErr error) *step {
 		l.sched.Advance(w)
 		r := w.Seq.Owner.(*request)
 		r.countPass(w)
-		if s.async && s.logitIndex[i] >= 0 && w.To-len(r.Prompt)+1 < r.MaxTokens {
+		if s.async && s.logitIndex[i] >= 0 && w.To-len(r.Prompt)+1 < r.answerTokens() {
 			w.Seq.Tokens = append(w.Seq.Tokens, sample.Placeholder(s.logitIndex[i]))
 		}
 	}

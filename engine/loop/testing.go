@@ -60,6 +60,9 @@ func (l *Loop) DraftModelRows() int {
 	return <-answer
 }
 
+// LackingWait makes requests wait so long for memory. No request may be in flight. It is for tests.
+func (l *Loop) LackingWait(d time.Duration) { l.lackingWait = d }
+
 // ReplaceRunner replaces the runner with one of the same size. No request may be in flight. It is
 // for tests.
 func (l *Loop) ReplaceRunner(r *runner.Runner) { l.runner = r }

@@ -119,7 +119,7 @@ func (l *Loop) addToken(r *request, s sample.Result, position int, now time.Time
 	switch {
 	case r.stopped, r.form != nil && r.form.Ended():
 		l.finish(r, FinishStop, nil)
-	case r.usage.CompletionTokens >= r.MaxTokens:
+	case r.usage.CompletionTokens >= r.answerTokens():
 		l.finish(r, FinishLength, nil)
 	}
 	return nil

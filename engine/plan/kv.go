@@ -61,11 +61,25 @@ func (p *Plan) mostStarts() int {
 	return min(sequences, p.startPagesWithin()/pagesFor(tokens))
 }
 
-// Guaranteed returns the pages of one conversation of the whole context, which Need covers.
+// Guaranteed returns the pages of one conversation of the whole context, which Need covers. No
+// request needs more.
 func (p *Plan) Guaranteed() prefix.Amount {
 	start := min(p.Description.KVStartTokens, p.ContextTokens)
 	return prefix.Amount{Start: pagesFor(start),
 		Rest: pagesFor(p.ContextTokens-start) + pagesFor(p.SelectTokens)}
+}
+
+// restTokens is the length of the conversation whose pages are promised to a model at rest: that of
+// a usual chat.
+const restTokens = 4096
+
+// AtRest returns the pages that are promised to the model while nothing runs. Requests are granted
+// more when they are admitted, up to Guaranteed; see engine/sched.
+func (p *Plan) AtRest() prefix.Amount {
+	tokens := min(p.ContextTokens, restTokens)
+	start := min(p.Description.KVStartTokens, tokens)
+	return prefix.Amount{Start: pagesFor(start),
+		Rest: pagesFor(tokens-start) + pagesFor(p.Description.selected(tokens))}
 }
 
 // GuaranteedStates returns how many of the KeptStates Need covers.

@@ -13,7 +13,11 @@ const guaranteedStates = 4
 // Need is the memory that a model needs, by purpose. It is known before the model is loaded. It
 // covers the weights, the activations of the largest pass, the states of all sequences that may run
 // at once, and the keys and values of one conversation of the whole context. A load is refused if
-// that is not available, and a model that was loaded always gets it.
+// that is not available then.
+//
+// Of the keys and values, a model at rest is promised those of a short conversation (Plan.AtRest).
+// A request is promised its own when it is admitted, out of what is free then (engine/sched), and
+// it waits if that is too little. So other models may use what no request uses.
 //
 // The figures include a draft model: its weights in WeightsBytes, its activations in ScratchBytes,
 // and its pages, states and rings in StateBytes.

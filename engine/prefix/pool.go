@@ -85,9 +85,14 @@ func (p *Pool) Pages() int { return len(p.refs) }
 
 // Free returns the number of free pages that may be allocated.
 func (p *Pool) Free() Amount {
-	used := p.Used()
-	return Amount{min(len(p.first), max(p.limit.Start, p.peak.Start)-used.Start),
-		min(len(p.rest), max(p.limit.Rest, p.peak.Rest)-used.Rest)}
+	used, most := p.Used(), p.Most()
+	return Amount{min(len(p.first), most.Start-used.Start), min(len(p.rest), most.Rest-used.Rest)}
+}
+
+// Most returns how many pages may be in use at once.
+func (p *Pool) Most() Amount {
+	return Amount{min(p.start.Pages, max(p.limit.Start, p.peak.Start)),
+		min(len(p.refs)-p.start.Pages, max(p.limit.Rest, p.peak.Rest))}
 }
 
 // Used returns the number of pages in use.

@@ -124,7 +124,7 @@ func TestSetGrowth(t *testing.T) {
 		StateSlots: 9, GuaranteedStates: 2, Guaranteed: prefix.Amount{Start: 1, Rest: 3},
 		PageBytes: prefix.Sizes{Start: 2, Rest: 1}, ChunkTokens: 8, MixedChunkTokens: 8}
 	s := New(o)
-	s.SetGrowth(24, 4)
+	s.SetGrowth(Growth{ConversationBytes: 1*2 + 3, CacheBytes: 24}, 4)
 	if got, want := s.pool.Free(), (prefix.Amount{Start: 1 + 4, Rest: 3 + 8}); got != want {
 		t.Errorf("%+v pages are free, expected %+v", got, want)
 	}
@@ -142,7 +142,7 @@ func TestSetGrowth(t *testing.T) {
 	}
 	o.StartPages, o.StartTokens, o.Guaranteed.Start, o.StateSlots, o.Recurrent = 0, 0, 0, 0, false
 	s = New(o)
-	s.SetGrowth(24, 4)
+	s.SetGrowth(Growth{ConversationBytes: 3, CacheBytes: 24}, 4)
 	if got, want := s.pool.Free(), (prefix.Amount{Rest: 3 + 24}); got != want {
 		t.Errorf("%+v pages are free, expected %+v", got, want)
 	}

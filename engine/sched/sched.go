@@ -62,8 +62,15 @@ type Sequence struct {
 
 	Owner any // set and used by the owner; the scheduler ignores it
 
+	// Most is the most tokens that the sequence may have, 0: MaxTokens. When the scheduler grants
+	// it memory (promise.go), it sets Most to as many as there is memory for. LacksMemory says that
+	// the sequence waits for that.
+	Most        int
+	LacksMemory bool
+
 	arrival uint64
 	running bool
+	granted bool      // its pages are promised
 	states  []Keep    // of the drafts in a step; its memory is reused
 	leader  *Sequence // the running sequence whose tokens this one waits for; nil: none
 	shared  int       // number of tokens that this one shares with leader
@@ -84,10 +91,11 @@ type Options struct {
 	// are kept in the slots [Slots, Slots+StateSlots).
 	Recurrent  bool
 	StateSlots int
-	// Guaranteed are the pages that running sequences get whatever SetGrowth says: those of one
-	// sequence of the maximum length. GuaranteedStates is the same for state slots.
-	Guaranteed       prefix.Amount
-	GuaranteedStates int
+	// Guaranteed are the pages of one sequence of the maximum length. AtRest are those that are
+	// promised to the model while nothing runs (promise.go). GuaranteedStates are the state slots
+	// that there are whatever SetGrowth says.
+	Guaranteed, AtRest prefix.Amount
+	GuaranteedStates   int
 	// HotBytes and HotConversations limit the cache of ended sequences; 0: no limit. PageBytes is
 	// the size of a page of each kind.
 	HotBytes         int64
@@ -234,49 +242,20 @@ func (s *Scheduler) PromisedSlots() int {
 	return slots
 }
 
-// SetGrowth limits how many bytes may be written for the first time from now on, beyond those that
-// are guaranteed. Start pages, other pages, and states of slotBytes each get equal shares; the next
-// call shares what is left. Only cached prefixes and further sequences have to do with less. The
-// few slots for the states of drafts are not limited.
-func (s *Scheduler) SetGrowth(bytes, slotBytes int64) {
-	peak, sizes := s.pool.Peak(), s.o.PageBytes
-	kinds := int64(0)
-	for _, all := range []int64{sizes.Start * int64(s.o.StartPages), sizes.Rest * int64(s.o.Pages),
-		slotBytes * int64(s.o.StateSlots)} {
-		kinds += min(all, 1)
-	}
-	bytes /= max(kinds, 1)
-	limit := prefix.Amount{Start: max(s.o.Guaranteed.Start, peak.Start),
-		Rest: max(s.o.Guaranteed.Rest, peak.Rest)}
-	limit.Start += atMost(bytes, sizes.Start, s.o.StartPages)
-	limit.Rest += atMost(bytes, sizes.Rest, s.o.Pages)
-	s.pool.SetLimit(limit)
-	if s.tree != nil {
-		s.tree.LimitSlots(max(s.o.GuaranteedStates, s.tree.TouchedSlots()) +
-			atMost(bytes, slotBytes, s.o.StateSlots))
-	}
-}
-
 // Shrink evicts cached prefixes, least recently used first, until the pages that only they use take
 // at most keepBytes. It then visits every free page, and every free slot of a state, that was
 // written. They count as never written from now on: the caller returns their memory to the system.
-// Until the next SetGrowth, the caches do not grow beyond what is guaranteed.
+// The caches do not grow again before the next SetGrowth; conversations may.
 func (s *Scheduler) Shrink(keepBytes, slotBytes int64, page, slot func(int32)) {
 	if s.tree != nil {
 		s.tree.Trim(keepBytes)
 		s.tree.DiscardSlots(slot)
 	}
+	allowed := larger(s.Promised(), s.pool.Most())
 	s.pool.Discard(page)
-	s.SetGrowth(0, slotBytes)
-}
-
-// atMost returns how many pieces of the given size fit into bytes, at most so many. Pieces without
-// a size take no memory.
-func atMost(bytes, size int64, most int) int {
-	if size <= 0 {
-		return most
-	}
-	return int(min(bytes/size, int64(most)))
+	has := larger(s.Promised(), s.pool.Peak())
+	bytes := larger(allowed.Minus(has), prefix.Amount{}).Bytes(s.o.PageBytes)
+	s.SetGrowth(Growth{ConversationBytes: bytes}, slotBytes)
 }
 
 // Add queues a sequence. The sequence must never become longer than MaxTokens.
@@ -311,6 +290,7 @@ func (s *Scheduler) Remove(q *Sequence, cache bool) (slot int32, keep *Keep) {
 	} else if i := slices.Index(s.waiting, q); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
+	q.granted, q.LacksMemory = false, false
 	s.trim()
 	return slot, keep
 }
@@ -459,7 +439,7 @@ func (s *Scheduler) planPrefill(budget int) {
 		if s.o.WholePrompts && len(q.Tokens) > budget || q.Select.Observe > s.room {
 			break // it is the first of the next step
 		}
-		if q.StorePending || q.following() || s.followsPromotion(q) || s.fetch(q) {
+		if q.StorePending || q.following() || !s.grant(q) || s.followsPromotion(q) || s.fetch(q) {
 			i++
 			continue
 		}

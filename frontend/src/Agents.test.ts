@@ -1,37 +1,15 @@
 // Tests the Agents page with the fake backend, as a user sees and operates it.
-import { flushSync, mount, unmount } from 'svelte';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { FakeBackend, fakeState } from './lib/backend/fake';
-import { EngineStore } from './lib/stores/engine.svelte';
+import { flushSync } from 'svelte';
+import { expect, test } from 'vitest';
+import { FakeBackend } from './lib/backend/fake';
 import Agents from './views/Agents.svelte';
+import { pass, testPage } from './testpage';
 
+const openPage = testPage(Agents, (engine) => ({ engine }), 300);
 let backend: FakeBackend;
-let engine: EngineStore;
-let page: Record<string, unknown> | null = null;
 
-beforeEach(() => {
-  vi.useFakeTimers();
-});
-
-afterEach(() => {
-  if (page) void unmount(page);
-  page = null;
-  engine.close();
-  vi.useRealTimers();
-});
-
-async function open(change: (backend: FakeBackend) => void = () => {}) {
-  backend = new FakeBackend(0, fakeState(Date.now()));
-  change(backend);
-  engine = new EngineStore(backend);
-  document.body.innerHTML = '';
-  page = mount(Agents, { target: document.body, props: { engine } });
-  await pass(300);
-}
-
-async function pass(ms: number) {
-  await vi.advanceTimersByTimeAsync(ms);
-  flushSync();
+async function open(change?: (backend: FakeBackend) => void) {
+  ({ backend } = await openPage(change));
 }
 
 const text = (selector: string) =>

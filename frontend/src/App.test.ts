@@ -7,7 +7,7 @@ import { ChatStore } from './lib/stores/chat.svelte';
 import { newMessage } from './lib/stores/conversations';
 import { EngineStore } from './lib/stores/engine.svelte';
 import { pages } from './pages';
-import { mountApp } from './testpage';
+import { mountApp, pass } from './testpage';
 
 let backend: FakeBackend;
 let engine: EngineStore;
@@ -38,11 +38,6 @@ async function open(
   engine = new EngineStore(backend);
   ({ app, chat } = mountApp(backend, engine));
   await pass(0);
-}
-
-async function pass(ms: number) {
-  await vi.advanceTimersByTimeAsync(ms);
-  flushSync();
 }
 
 const text = (selector: string) =>

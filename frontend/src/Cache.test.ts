@@ -1,42 +1,31 @@
 // Tests the Cache page with the fake backend, as a user sees and operates it.
-import { flushSync, mount, unmount } from 'svelte';
+import { flushSync } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { HeadroomError } from './lib/backend/backend';
-import { FakeBackend, fakeCache, fakeConversation, fakeState } from './lib/backend/fake';
+import { FakeBackend, fakeCache, fakeConversation } from './lib/backend/fake';
 import { CacheStore } from './lib/stores/cache.svelte';
-import { EngineStore } from './lib/stores/engine.svelte';
 import Cache from './views/Cache.svelte';
+import { pass, testPage } from './testpage';
 import { inOrder } from './inorder';
 
+const openPage = testPage(Cache, (engine, backend) => ({
+  engine,
+  cache: new CacheStore(backend),
+}));
 let backend: FakeBackend;
-let engine: EngineStore;
-let page: Record<string, unknown> | null = null;
+let leave: () => void;
 
 beforeEach(() => {
-  vi.useFakeTimers();
+  vi.spyOn(HTMLElement.prototype, 'clientWidth', 'get').mockReturnValue(560); // of the map
 });
 
 afterEach(() => {
-  if (page) void unmount(page);
-  page = null;
-  engine.close();
-  vi.useRealTimers();
+  vi.restoreAllMocks();
   vi.unstubAllGlobals();
 });
 
-async function open(change: (backend: FakeBackend) => void = () => {}) {
-  backend = new FakeBackend(0, fakeState(Date.now()));
-  change(backend);
-  engine = new EngineStore(backend);
-  document.body.innerHTML = '';
-  page = mount(Cache, { target: document.body, props: { engine, cache: new CacheStore(backend) } });
-  flushSync();
-  await pass(10);
-}
-
-async function pass(ms: number) {
-  await vi.advanceTimersByTimeAsync(ms);
-  flushSync();
+async function open(change?: (backend: FakeBackend) => void) {
+  ({ backend, leave } = await openPage(change));
 }
 
 const text = (selector: string) =>
@@ -232,6 +221,32 @@ test.each(['Delete', 'Backspace'])('table: one tab stop; arrows move, %s deletes
   expect(text('dialog h2')).toBe('Delete this conversation from the cache?');
 });
 
+test.each([
+  ['far', 1000, true],
+  ['to the end', 8360, true],
+  ['a little', 44, false],
+])('table: after scrolling %s, Tab leads to a row in view', async (_, top, gone) => {
+  vi.spyOn(HTMLElement.prototype, 'clientHeight', 'get').mockReturnValue(440);
+  await open(
+    (b) =>
+      (b.kept = Array.from({ length: 200 }, (_, i) =>
+        fakeConversation({ key: `k${i}`, title: `Conversation ${i}` }),
+      )),
+  );
+  const stop = () => document.querySelector<HTMLElement>('td.title button[tabindex="0"]')!;
+  const scroller = document.querySelector<HTMLElement>('.scroller')!;
+  const first = stop();
+  first.focus();
+  scroller.scrollTop = top;
+  scroller.dispatchEvent(new Event('scroll'));
+  await pass(10);
+  const row = Number(stop().dataset.index) * 44;
+  expect(row).toBeGreaterThanOrEqual(top);
+  expect(row + 44).toBeLessThanOrEqual(top + 440);
+  // A row that is still rendered keeps the focus.
+  expect(document.activeElement).toBe(gone ? stop() : first);
+});
+
 test('with 10,000 conversations only a few dozen rows are rendered', async () => {
   await open(
     (b) =>
@@ -263,8 +278,7 @@ test('a change of the cache figures reloads the list, with pauses between loads'
   const settled = lists();
   await pass(30_000);
   expect(lists()).toBe(settled);
-  void unmount(page!);
-  page = null;
+  leave();
   backend.set((state) => (state.cache.hits += 1));
   await pass(10_000);
   expect(lists()).toBe(settled);
@@ -363,8 +377,6 @@ test('the switch takes effect after a restart; a command-line flag overrides it'
   await pass(10);
   expect(backend.calls.at(-1)).toBe('change {"on":false}');
   expect(text('.later')).toBe('Turns off when Headroom restarts.');
-  void unmount(page!);
-  engine.close();
   await open((b) => (b.settings = { ...b.settings, readOnly: ['on', 'dir', 'maxBytes'] }));
   await click(/^Limits$/);
   expect(
@@ -468,8 +480,6 @@ test('the window opens a folder dialog; a cache folder set by a flag cannot be m
   expect(backend.calls.some((call) => call.startsWith('move'))).toBe(false);
   await click(/^Move…$/);
   expect(backend.calls.at(-1)).toBe('move /chosen');
-  void unmount(page!);
-  engine.close();
   await open((b) => (b.settings = { ...b.settings, readOnly: ['dir'] }));
   await click(/^Limits$/);
   expect(

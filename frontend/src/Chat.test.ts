@@ -6,6 +6,7 @@ import { ChatStore } from './lib/stores/chat.svelte';
 import { newMessage } from './lib/stores/conversations';
 import { EngineStore } from './lib/stores/engine.svelte';
 import Chat from './views/Chat.svelte';
+import { pass } from './testpage';
 
 let backend: FakeBackend;
 let engine: EngineStore;
@@ -33,11 +34,6 @@ async function open(prepare: (backend: FakeBackend) => void = () => {}) {
   page = mount(Chat, { target: document.body, props: { engine, chat } });
   void chat.conversations.refresh();
   await pass(100);
-}
-
-async function pass(ms: number) {
-  await vi.advanceTimersByTimeAsync(ms);
-  flushSync();
 }
 
 const element = <T extends HTMLElement>(selector: string) => document.querySelector<T>(selector)!;

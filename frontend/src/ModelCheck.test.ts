@@ -1,11 +1,12 @@
 // Tests the check of a model on the Models page with the fake backend.
-import { flushSync, mount, unmount } from 'svelte';
+import { mount, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { FakeBackend, fakeState } from './lib/backend/fake';
 import { fakeCheckRow } from './lib/backend/fake/checks';
 import { EngineStore } from './lib/stores/engine.svelte';
 import Models from './views/Models.svelte';
 import { inOrder } from './inorder';
+import { pass } from './testpage';
 
 /** Between two steps of a check. */
 const stepMs = 100;
@@ -30,11 +31,6 @@ afterEach(() => {
   engine.close();
   vi.useRealTimers();
 });
-
-async function pass(ms: number) {
-  await vi.advanceTimersByTimeAsync(ms);
-  flushSync();
-}
 
 const section = () => document.querySelector('[data-testid="model-check"]')!;
 const words = (element: Element | null | undefined) =>
@@ -114,7 +110,7 @@ test('a refusal is shown with its reason and what to do, and can be dismissed', 
   expect(words(alert())).toMatch(
     /^A check is already running\. headroom-demo is being checked\. Wait until it is done, /,
   );
-  section().querySelector<HTMLButtonElement>('[role="alert"] > button')!.click();
+  section().querySelector<HTMLButtonElement>('[role="alert"] button')!.click();
   await pass(10);
   expect(alert()).toBeNull();
 });

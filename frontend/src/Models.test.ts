@@ -1,43 +1,28 @@
 // Tests the Models page with the fake backend, as a user sees and operates it.
 import { flushSync, mount, unmount } from 'svelte';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import Arrivals from './components/models/Arrivals.svelte';
 import Need from './components/models/Need.svelte';
 import { HeadroomError } from './lib/backend/backend';
-import { FakeBackend, fakeModel, fakeState } from './lib/backend/fake';
+import { FakeBackend, fakeModel } from './lib/backend/fake';
 import { EngineStore } from './lib/stores/engine.svelte';
 import Models from './views/Models.svelte';
+import { pass, testPage } from './testpage';
 import { needSentence } from './lib/figures';
 import { choices, needText, ordered } from './lib/models';
 import { inOrder } from './inorder';
 
+const openPage = testPage(Models, (engine) => ({ engine }));
 let backend: FakeBackend;
 let engine: EngineStore;
 let pages: Record<string, unknown>[] = [];
 
-beforeEach(() => {
-  vi.useFakeTimers();
-});
-
 afterEach(() => {
-  for (const page of pages) void unmount(page);
-  pages = [];
-  engine.close();
-  vi.useRealTimers();
+  for (const page of pages.splice(0)) void unmount(page);
 });
 
-async function open(change: (backend: FakeBackend) => void = () => {}) {
-  backend = new FakeBackend(0, fakeState(Date.now()));
-  change(backend);
-  engine = new EngineStore(backend);
-  document.body.innerHTML = '';
-  pages.push(mount(Models, { target: document.body, props: { engine } }));
-  await pass(10);
-}
-
-async function pass(ms: number) {
-  await vi.advanceTimersByTimeAsync(ms);
-  flushSync();
+async function open(change?: (backend: FakeBackend) => void) {
+  ({ backend, engine } = await openPage(change));
 }
 
 const text = (selector: string, within: ParentNode = document) =>

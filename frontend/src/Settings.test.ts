@@ -1,49 +1,24 @@
 // Tests the Settings page with the fake backend, as a user sees and operates it.
-import { flushSync, mount, unmount } from 'svelte';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { flushSync } from 'svelte';
+import { expect, test, vi } from 'vitest';
 import { HeadroomError } from './lib/backend/backend';
-import { FakeBackend, fakeState } from './lib/backend/fake';
+import { FakeBackend } from './lib/backend/fake';
 import { EngineStore } from './lib/stores/engine.svelte';
 import { SettingsStore, logText, matching } from './lib/stores/settings.svelte';
 import { WelcomeStore } from './lib/stores/welcome.svelte';
 import Settings from './views/Settings.svelte';
+import { pass, testPage } from './testpage';
 
+const openPage = testPage(Settings, (engine, backend) => ({
+  engine,
+  settings: new SettingsStore(backend, localStorage),
+  welcome: new WelcomeStore(backend),
+}));
 let backend: FakeBackend;
 let engine: EngineStore;
-let page: Record<string, unknown> | null = null;
 
-beforeEach(() => {
-  vi.useFakeTimers();
-  localStorage.clear();
-});
-
-afterEach(() => {
-  if (page) void unmount(page);
-  page = null;
-  engine.close();
-  vi.useRealTimers();
-});
-
-async function open(change: (backend: FakeBackend) => void = () => {}) {
-  backend = new FakeBackend(0, fakeState(Date.now()));
-  change(backend);
-  engine = new EngineStore(backend);
-  document.body.innerHTML = '';
-  page = mount(Settings, {
-    target: document.body,
-    props: {
-      engine,
-      settings: new SettingsStore(backend, localStorage),
-      welcome: new WelcomeStore(backend),
-    },
-  });
-  flushSync();
-  await pass(10);
-}
-
-async function pass(ms: number) {
-  await vi.advanceTimersByTimeAsync(ms);
-  flushSync();
+async function open(change?: (backend: FakeBackend) => void) {
+  ({ backend, engine } = await openPage(change));
 }
 
 const status = () => document.querySelector('.head [role="status"]')?.textContent;
@@ -189,12 +164,10 @@ test('the keys are listed with their limits and their use', async () => {
 test('the key without a name is shown only if there is one', async () => {
   await open();
   expect(field('apiKey')).toBeNull();
-  void unmount(page!);
   await open((backend) => (backend.general = { ...backend.general, apiKey: 'k' }));
   expect(field('apiKey').value).toBe('k');
   await set('apiKey', '');
   expect(calls()).toEqual(['general {"apiKey":""}']);
-  void unmount(page!);
   await open((backend) => (backend.general = { ...backend.general, readOnly: ['apiKey'] }));
   expect(field('apiKey').disabled).toBe(true);
 });
@@ -328,10 +301,11 @@ test('the card of what is stored lists kinds, places and sizes', async () => {
   const rows = [...document.querySelectorAll('[data-testid="stored"]')].map((row) =>
     row.textContent?.replace(/\s+/g, ' ').trim(),
   );
-  expect(rows).toHaveLength(6);
+  expect(rows).toHaveLength(8);
   expect(rows[0]).toBe('Chats /home/you/.local/share/headroom/chats None');
   expect(rows[1]).toMatch(/^Cache on SSD \/.* 1\.2 GB$/);
   expect(rows[3]).toMatch(/^Log in memory /);
+  expect(rows[5]).toMatch(/^API keys and token, which stay .*keys\.json /);
 });
 
 test('models in the own folders are offered for deletion only if there are any', async () => {

@@ -6,7 +6,7 @@ import { FakeBackend, fakeJob, fakeModel, fakeState, hubModel } from './lib/back
 import type { ImportItem } from './lib/backend/transfers';
 import { EngineStore } from './lib/stores/engine.svelte';
 import { itemText, jobText } from './lib/transfers';
-import { mountApp } from './testpage';
+import { mountApp, pass } from './testpage';
 
 let backend: FakeBackend;
 let engine: EngineStore;
@@ -36,11 +36,6 @@ async function open(change: (backend: FakeBackend) => void = () => {}) {
   page = app;
   router.go('models');
   await pass(10);
-}
-
-async function pass(ms: number) {
-  await vi.advanceTimersByTimeAsync(ms);
-  flushSync();
 }
 
 const text = (selector: string, within: ParentNode = document) =>

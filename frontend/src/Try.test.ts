@@ -1,5 +1,5 @@
 // Tests the Try page with the fake backend, as a user sees and operates it.
-import { flushSync, mount, unmount } from 'svelte';
+import { mount, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { HeadroomError } from './lib/backend/backend';
 import { FakeBackend, fakeModel, fakeState } from './lib/backend/fake';
@@ -7,6 +7,7 @@ import { EngineStore } from './lib/stores/engine.svelte';
 import { SettingsStore } from './lib/stores/settings.svelte';
 import { TryStore } from './lib/stores/tries.svelte';
 import Try from './views/Try.svelte';
+import { pass } from './testpage';
 
 let backend: FakeBackend;
 let engine: EngineStore;
@@ -36,11 +37,6 @@ async function show() {
   const settings = new SettingsStore(backend, localStorage);
   page = mount(Try, { target: document.body, props: { engine, settings, tries } });
   await pass(10);
-}
-
-async function pass(ms: number) {
-  await vi.advanceTimersByTimeAsync(ms);
-  flushSync();
 }
 
 const text = (selector: string) =>

@@ -3,7 +3,7 @@ import { flushSync, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { FakeBackend, fakeState, hubModel } from './lib/backend/fake';
 import { EngineStore } from './lib/stores/engine.svelte';
-import { mountApp } from './testpage';
+import { mountApp, pass } from './testpage';
 
 let backend: FakeBackend;
 let engine: EngineStore;
@@ -32,11 +32,6 @@ async function open(
   engine = new EngineStore(backend);
   ({ app } = mountApp(backend, engine));
   await pass(20);
-}
-
-async function pass(ms: number) {
-  await vi.advanceTimersByTimeAsync(ms);
-  flushSync();
 }
 
 const dialog = () => document.querySelector('dialog');

@@ -36,7 +36,12 @@ const rules: Rule[] = [
     /^\.\/lib\/(backend\/http|snippets)\.ts$/,
     'only lib/backend/http.ts uses the network',
   ],
-  [/./, /backend\/(http|fake(\/\w+)?)'/, /^\.\/main\.ts$/, 'only main.ts chooses a backend'],
+  [
+    /./,
+    /backend\/(http|fake(\/\w+)?)'/,
+    /^\.\/(main|testpage)\.ts$/,
+    'only main.ts and tests choose a backend',
+  ],
   [/./, /\.runtime\b/, /^\.\/lib\/host\.ts$/, 'only lib/host.ts uses the runtime of Wails'],
   [
     /./,

@@ -182,7 +182,7 @@ func (a *agent) begin(f flags) {
 			t := tray.State{State: s, Models: list.Models, Watch: list.Watch,
 				Recent: now.Recent, CanCopy: copyWorks, Notice: a.portNotice,
 				Chats: recent.list(), Downloads: downloads(a.service.Jobs().Jobs()),
-				Figure: tray.Figure(now.MenuBarFigure), Update: tray.Update(a.update())}
+				Figure: tray.Figure(now.MenuBarFigure), Update: a.update()}
 			if n := s.Engine.Notice; n != nil && t.Notice == "" {
 				t.Notice = n.Message
 			}
@@ -241,12 +241,12 @@ func (a *agent) clicked(n notify.Notice) {
 }
 
 // update returns the newer version that is known, if any.
-func (a *agent) update() notify.Update {
+func (a *agent) update() update.Known {
 	s := a.service.Updates.Status()
 	if s.GoesBack || s.Phase != update.Available && s.Phase != update.Ready {
-		return notify.Update{}
+		return update.Known{}
 	}
-	return notify.Update{Version: s.Version, Ready: s.Phase == update.Ready}
+	return update.Known{Version: s.Version, Ready: s.Phase == update.Ready}
 }
 
 // act does what a click in the menu asks for.

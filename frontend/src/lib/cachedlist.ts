@@ -91,7 +91,7 @@ export interface Group {
 }
 
 /** The most conversations with a separate cell; smaller cells could not be seen. */
-const mostCells = 240;
+const mostCells = 160;
 /** The height of a group's name above its cells, in pixels. */
 export const groupHeader = 18;
 const gap = 2;
@@ -149,11 +149,10 @@ function cellsOf(
   const inner = inside(rect);
   if (group.rows.length === 0)
     return [{ id: 'shared', rect: inner, title: '', bytes: group.bytes, age: null, count: 0 }];
-  const rows = group.rows.toSorted((a, b) => b.conversation.bytes - a.conversation.bytes);
   // Each model gets a number of cells in proportion to its bytes.
   const most = Math.max(1, Math.round((mostCells * group.bytes) / own));
-  const single = rows.length <= most ? rows : rows.slice(0, most - 1);
-  const rest = rows.slice(single.length);
+  const single = largest(group.rows, group.rows.length <= most ? most : most - 1);
+  const rest = group.rows.length - single.length;
   const cells: Omit<Cell, 'rect'>[] = single.map((row) => ({
     id: row.id,
     title: row.conversation.title,
@@ -161,14 +160,14 @@ function cellsOf(
     age: ageOf(row.usedAt, now),
     count: 1,
   }));
-  if (rest.length > 0) {
-    const bytes = rest.reduce((sum, row) => sum + row.conversation.bytes, 0);
+  if (rest > 0) {
+    const shown = single.reduce((sum, row) => sum + row.conversation.bytes, 0);
     cells.push({
       id: `rest-${group.id}`,
-      title: cacheMap.smaller(rest.length),
-      bytes,
+      title: cacheMap.smaller(rest),
+      bytes: group.bytes - shown,
       age: null,
-      count: rest.length,
+      count: rest,
     });
   }
   const rects = squarify(
@@ -176,6 +175,25 @@ function cellsOf(
     inner,
   );
   return cells.map((cell, i) => ({ ...cell, rect: rects[i]! }));
+}
+
+/** The `most` largest rows, the largest first, in one pass: few of many rows are sorted. */
+function largest(rows: readonly Row[], most: number): Row[] {
+  const found: Row[] = [];
+  for (const row of rows) {
+    const { bytes } = row.conversation;
+    if (found.length === most && !(bytes > (found.at(-1)?.conversation.bytes ?? Infinity)))
+      continue;
+    let from = 0;
+    for (let to = found.length; from < to;) {
+      const middle = (from + to) >> 1;
+      if (found[middle]!.conversation.bytes >= bytes) from = middle + 1;
+      else to = middle;
+    }
+    if (found.length === most) found.pop();
+    found.splice(from, 0, row);
+  }
+  return found;
 }
 
 /** The part of a group's rectangle for its cells, below its name. */

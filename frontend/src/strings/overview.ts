@@ -148,6 +148,7 @@ export const requestList = {
   title: 'Requests',
   active: (requests: Text) => `${requests} active`,
   phases: { waiting: 'Waiting', prefill: 'Prefill', decode: 'Answering' },
+  waitsForMemory: (lackBytes: Text) => `Waiting for ${lackBytes} of memory`,
   untitled: 'Request',
   phaseAndSender: (phase: Text, duration: Text, sender: Text) => `${phase}, ${duration}, ${sender}`,
   prefillLabel: 'Prefill',

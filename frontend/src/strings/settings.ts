@@ -41,6 +41,8 @@ export const storedCard = {
     jobs: 'Unfinished downloads and imports',
     log: 'Log',
     settings: 'Settings',
+    keys: 'API keys and token, which stay',
+    agents: 'Copies of agents’ files, which stay',
     models: 'Models in Headroom’s folders',
   } satisfies Record<StoredItem['kind'], string>,
   none: 'None',

@@ -139,8 +139,8 @@ export const segments = {
   reserved: {
     label: 'Reserved, not used',
     meaning:
-      'Promised to the loaded models for one conversation of the whole context. Other apps can ' +
-      'use it until then.',
+      'Promised to the loaded models for the longest request that runs, or a short one at rest. ' +
+      'Other apps can use it until then.',
   },
   headroom: { label: 'Headroom itself', meaning: 'Server, menu bar and window.' },
   other: { label: 'Other apps', meaning: 'Everything else on this computer, the system included.' },

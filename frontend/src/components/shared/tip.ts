@@ -45,6 +45,49 @@ export function tip(text: string, reachable = false): Attachment<HTMLElement | S
   };
 }
 
+/**
+ * The tooltips of many elements, from one set of listeners on the element around them: those that
+ * match `selector` show what `textOf` returns. Their text is not set as a description.
+ */
+export function tips(
+  selector: string,
+  textOf: (element: Element) => string | null,
+): Attachment<HTMLElement> {
+  return (around) => {
+    const at = (event: Event) => (event.target as Element).closest(selector);
+    const showAt = (element: Element) => {
+      const text = textOf(element);
+      if (text) show(element, text);
+    };
+    const listeners: [string, (element: Element, event: Event) => void][] = [
+      [
+        'pointerover',
+        (element) => {
+          clearTimeout(timer);
+          timer = setTimeout(() => showAt(element), delayMs);
+        },
+      ],
+      ['pointerout', hide],
+      ['pointerdown', hide],
+      ['focusin', (element) => element.matches(':focus-visible') && showAt(element)],
+      ['focusout', hide],
+      ['keydown', (element, event) => (event as KeyboardEvent).key === 'Escape' && hide(element)],
+    ];
+    const added = listeners.map(([name, act]) => {
+      const listener = (event: Event) => {
+        const element = at(event);
+        if (element) act(element, event);
+      };
+      around.addEventListener(name, listener);
+      return () => around.removeEventListener(name, listener);
+    });
+    return () => {
+      added.forEach((remove) => remove());
+      if (owner && around.contains(owner)) hide(owner);
+    };
+  };
+}
+
 function show(element: Element, text: string): void {
   if (!element.isConnected) return;
   owner = element;

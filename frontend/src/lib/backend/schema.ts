@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: e513652b2c4c785939de99858e335f7fd7362187890e1a424c5aa8843e54838c
+// SHA-256 of openapi.json: c2dc72e815b2dfce9b92131a30136cf355c39652bba274c3c55676c45238dfd3
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -603,6 +603,7 @@ export interface HostRequest {
   generatedTokens: number;
   id: string;
   key: string;
+  lacksBytes: number;
   model: string;
   phase: 'waiting' | 'prefill' | 'decode';
   promptDoneTokens: number;
@@ -909,7 +910,7 @@ export interface StoredDeleted {
 export interface StoredItem {
   bytes: number;
   files: number;
-  kind: 'chats' | 'cache' | 'jobs' | 'log' | 'settings' | 'models';
+  kind: 'chats' | 'cache' | 'jobs' | 'log' | 'settings' | 'keys' | 'agents' | 'models';
   paths: string[];
 }
 

@@ -40,6 +40,8 @@ export type Agent = schema.AgentsListed;
 export type AgentPlan = schema.AgentPlan;
 export type AgentChange = schema.AgentsPlan;
 export type AgentLine = schema.AgentsLine;
+/** What can be done with an agent. */
+export type AgentAction = 'write' | 'undo' | 'launch';
 export type Speed = schema.HostSpeed;
 export type SpeedSample = schema.HostSample;
 export type Power = schema.HostPowerState;

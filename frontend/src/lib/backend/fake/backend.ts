@@ -378,6 +378,8 @@ export class FakeBackend implements Backend {
       item('jobs', [], 0, 0),
       item('log', [], this.log.length, 90 * this.log.length),
       item('settings', ['/home/you/.config/headroom/settings.json'], 1, 700),
+      item('keys', ['/home/you/.config/headroom/keys.json'], 1, 900),
+      item('agents', ['/home/you/.config/headroom/agents'], 2, 2400),
       item('models', ['/home/you/.local/share/headroom/models'], ...this.storedModels),
     ];
   }
@@ -387,7 +389,8 @@ export class FakeBackend implements Backend {
     const gone = await this.stored();
     for (const id of [...this.chats.kept.keys()]) await this.chats.remove(id);
     this.#remove(this.kept);
-    const chosen = gone.filter(({ kind }) => kind !== 'models' || choice.models);
+    const stay = ['keys', 'agents', ...(choice.models ? [] : ['models'])];
+    const chosen = gone.filter(({ kind }) => !stay.includes(kind));
     return {
       files: chosen.reduce((sum, { files }) => sum + files, 0),
       bytes: chosen.reduce((sum, { bytes }) => sum + bytes, 0),
@@ -511,6 +514,7 @@ export class FakeBackend implements Backend {
       key: '',
       model: request.model,
       phase: 'prefill',
+      lacksBytes: 0,
       promptTokens: promptTokensOf(questionOf(request)),
       promptDoneTokens: 0,
       cachedTokens,
