@@ -6,11 +6,17 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 
 	"headroom/app/hub"
+	"headroom/app/library"
+	"headroom/app/service"
+	"headroom/engine"
 	"headroom/engine/convert"
+	"headroom/engine/gguf"
+	"headroom/engine/problem"
 )
 
 // Convert is `headroom convert`.
@@ -30,7 +36,7 @@ type Convert struct {
 
 // Run converts the model and shows the progress. A second run goes on where the first was stopped.
 func (c *Convert) Run(ctx context.Context, t *terminal) error {
-	source, err := resolveBench(c.Source)
+	source, file, err := convertSource(c.Source)
 	if err != nil {
 		return err
 	}
@@ -46,13 +52,21 @@ func (c *Convert) Run(ctx context.Context, t *terminal) error {
 	}
 	p := newConvertProgress(t.err)
 	o.Progress = p.update
-	done, err := convert.Run(ctx, source, c.Dest, o)
+	var done convert.Result
+	if file != "" {
+		done, err = convert.RunGGUF(ctx, file, c.Dest, o)
+	} else {
+		done, err = convert.Run(ctx, source, c.Dest, o)
+	}
 	p.clear()
 	if err != nil {
 		if ctx.Err() != nil {
 			fmt.Fprintln(t.err, "Stopped. Run the same command to go on.")
 		}
 		return err
+	}
+	for _, one := range done.Types {
+		fmt.Fprintln(t.out, typeText(one))
 	}
 	fmt.Fprintf(t.out, "%s: %s in %s, %.2f bits per weight", c.Dest, formatBytes(done.Bytes),
 		count(done.Files, "file"), done.BitsPerWeight)
@@ -61,6 +75,41 @@ func (c *Convert) Run(ctx context.Context, t *terminal) error {
 	}
 	fmt.Fprintf(t.out, ", %s\n", formatSeconds(done.Seconds))
 	return nil
+}
+
+// convertSource returns the model to convert: that of a name or folder, or else a GGUF file.
+func convertSource(name string) (source engine.Source, file string, err error) {
+	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && gguf.IsModel(name) {
+		return source, name, nil
+	}
+	lib := library.New(library.Roots(nil), engine.Options{}, engine.Describe)
+	m, err := lib.ResolveNamed(nil, name, aliases(service.OpenSettings().Get()))
+	if err == nil || m.Dir == "" {
+		return m.Source, "", err
+	}
+	file, found := gguf.In(m.Dir)
+	switch {
+	case found != nil:
+		return m.Source, "", problem.New(problem.BadRequest, "There are several models in "+m.Dir,
+			found.Error(), "Name one of the files.")
+	case file == "":
+		return m.Source, "", err
+	}
+	return m.Source, file, nil
+}
+
+// typeText says what became of the tensors of a type in a GGUF file.
+func typeText(r convert.TypeResult) string {
+	text := fmt.Sprintf("%s: %s, %s: ", r.Type, count(r.Tensors, "tensor"), r.Format)
+	switch {
+	case r.Exact:
+		return text + "exact"
+	case r.KeepsCodes:
+		text += "codes kept, scales rounded"
+	default:
+		text += "packed anew"
+	}
+	return fmt.Sprintf("%s, relative error %.2g", text, r.Error)
 }
 
 // convertProgress shows how much is written: a line that changes on a terminal, and one every few

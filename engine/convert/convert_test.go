@@ -371,11 +371,8 @@ func TestForeignFiles(t *testing.T) {
 		t.Errorf("another conversion went on: %v", err)
 	}
 	var second string
-	c, err := open(at(source), o)
-	if err == nil {
-		err = c.plan()
-	}
-	if err != nil {
+	c := &conversion{source: at(source), o: o}
+	if err := errors.Join(c.open(), c.plan()); err != nil {
 		t.Fatal(err)
 	}
 	second = c.shards[1].name

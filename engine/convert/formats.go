@@ -54,6 +54,14 @@ type entry struct {
 	Mode  string `json:"mode,omitempty"`
 }
 
+// formatText describes a format, as in "4-bit, group 32".
+func formatText(f quantize.Format) string {
+	if f.Mode != kernels.Affine {
+		return f.Mode.String()
+	}
+	return fmt.Sprintf("%d-bit, group %d", f.Bits, f.Group)
+}
+
 func entryOf(f quantize.Format) entry { return entry{f.Group, f.Bits, f.Mode.String()} }
 
 // newFormats checks the options.

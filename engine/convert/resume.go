@@ -52,15 +52,26 @@ func (c *conversion) fingerprint() string {
 	for _, s := range c.shards {
 		h.Write(s.header)
 	}
-	config, _ := c.source.ReadFile("config.json")
+	config, _ := c.readFile("config.json")
 	h.Write(config)
-	for _, f := range c.weights.Files() {
-		if info, err := os.Stat(f.Path()); err == nil {
-			fmt.Fprintf(h, "%s %d %d\n", filepath.Base(f.Path()), info.Size(),
+	for _, path := range c.paths() {
+		if info, err := os.Stat(path); err == nil {
+			fmt.Fprintf(h, "%s %d %d\n", filepath.Base(path), info.Size(),
 				info.ModTime().UnixNano())
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// paths returns the files of weights of the source.
+func (c *conversion) paths() (paths []string) {
+	if c.model != nil {
+		return c.model.File.Paths()
+	}
+	for _, f := range c.weights.Files() {
+		paths = append(paths, f.Path())
+	}
+	return paths
 }
 
 // begin makes the folder, or finds what an earlier run has left there.
