@@ -16,8 +16,8 @@ Größe, naïve café, 你好世界, привет мир, 🙂👍 — “quotes
 """
 
 SAMPLES = ["", " ", "Hello, world!", "  two spaces\n\n\nand lines\n", "it's 12345 keys and values",
-           "Größe naïve 你好 мир 🙂", "\tdef f(x):\n\t\treturn x**2 # no", "<|im_start|>user\nHi<|im_end|>",
-           "a▁b   c", "...!!??--", TEXT]
+           "Größe naïve 你好 мир 🙂", "\tdef f(x):\n\t\treturn x**2 # no",
+           "<|im_start|>user\nHi<|im_end|>", "a▁b   c", "...!!??--", TEXT]
 
 
 def byte_letters():

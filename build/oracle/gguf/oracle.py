@@ -4,14 +4,16 @@ ARGS=--gguf`, or for a part `build/oracle/gguf/run --rows llama,qwen3`.
 Three things are compared, for small models with random weights (files.py, rows.py):
 
 1. Architectures. A file in float32 is converted, and the log-probability of each token of a prompt
-   must agree. Both sides compute in float32. Sums have another order, so the tolerance is 2e-3; a
-   wrong order of rows, a norm without its 1 or a missing factor costs 5e-2 and more.
-2. Types. A file with each type of blocks is converted. Where Headroom says that a type is exact, the
-   elements of the result must have the bits that llama.cpp's package gguf gives them; with --dtype
-   float32 all types but Q6_K must. The relative error that Headroom prints must be the one that is
-   measured here. llama.cpp gets the same numbers in float32, because it rounds activations to 8 bits
-   for blocks: the tolerance of the log-probabilities is 2e-3 where elements are exact, and 2e-2
-   where they are rounded.
+   must agree. Both sides compute in float32. Sums have another order, which costs up to 1e-5, so
+   the tolerance is 1e-4. ggml looks GELU up in a table of float16, so it is 5e-3 for Gemma. A wrong
+   order of rows, a norm without its 1 or a missing factor costs 5e-2 and more.
+2. Types. A file with each type of blocks is converted. Where Headroom says that a type is exact,
+   the elements of the result must be those of llama.cpp's package gguf. With --dtype float32 those
+   of all types but Q6_K must be. The relative error that Headroom prints must be the one that is
+   measured here. llama.cpp gets the same numbers in float32, because for blocks it rounds
+   activations to 8 bits. So the tolerance of the log-probabilities is 1e-4, and 40 times the
+   relative error where elements are rounded. With --dtype bfloat16 norms are rounded, too, which
+   costs up to 0.1.
 3. Tokens. The ids of sample texts must be equal.
 """
 
@@ -40,7 +42,7 @@ PLAIN = (Type.F32,)
 TYPES = (Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q4_K,
          Type.Q5_K, Type.Q6_K)
 EXACT = (Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1)
-TOLERANCE, ROUNDED = 2e-3, 2e-2
+TOLERANCE, GELU = 1e-4, 5e-3
 PROMPT = 40
 
 # The values of tokenizer.ggml.pre whose expressions are compared.
@@ -145,7 +147,7 @@ def type_of(kind, headroom, folder, flags=()):
             continue
         want = gguf.dequantize(data, kind)
         got = unpack(found, config, module_of(name))
-        equal = equal and np.array_equal(got.view(np.uint32), want.view(np.uint32))
+        equal = equal and np.array_equal(got, want)  # but for the sign of zero
         changes += float(((got.astype(np.float64) - want) ** 2).sum())
         elements += float((want.astype(np.float64) ** 2).sum())
     error = (changes / elements) ** 0.5
@@ -163,9 +165,7 @@ def type_of(kind, headroom, folder, flags=()):
     files.write(folder / "plain.gguf", row, (kind,), plain=True)
     worst = difference(peer.Peer(folder / "plain.gguf").logprobs(ids, vocabulary),
                        logprobs(headroom, out, ids))
-    limit = TOLERANCE if equal else ROUNDED
-    if "bfloat16" in flags:
-        limit *= 10
+    limit = TOLERANCE + 40 * error + 0.1 * ("bfloat16" in flags)
     if not worst <= limit:
         wrong.append(f"log-probabilities differ by {worst:.3g}, the tolerance is {limit}")
     how = "exact" if equal else f"relative error {error:.1e}"
@@ -184,8 +184,6 @@ def tokens(name, row, pre, headroom, folder):
             got = s.post("/tokenize", {"prompt": text})["tokens"]
             if got != want:
                 wrong.append(f"{text[:40]!r} has {got[:24]}, llama.cpp {want[:24]}")
-            back = s.post("/detokenize", {"tokens": want})["prompt"]
-            del back
     return wrong
 
 
@@ -209,7 +207,7 @@ def main():
                 print(f"{name:14} FAILED: {err}")
                 failed.append(name)
                 continue
-            bad = not worst <= TOLERANCE
+            bad = not worst <= (GELU if ROWS[name].shifted else TOLERANCE)
             failed += [name] * bad
             print(f"{name:14} log-probabilities within {worst:.1e}{'  FAILED' * bad}", flush=True)
         if not o.rows:
