@@ -4,6 +4,7 @@ package gguftest
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"os"
 	"testing"
 
@@ -111,4 +112,10 @@ func (w *writer) value(v any) {
 	default:
 		panic(fmt.Sprintf("gguftest: a value of type %T", v))
 	}
+}
+
+// Float32 returns the bytes of a number.
+func Float32(v float32) (b [4]byte) {
+	binary.LittleEndian.PutUint32(b[:], math.Float32bits(v))
+	return b
 }
