@@ -35,6 +35,28 @@ func RunGGUF(ctx context.Context, path, dest string, o Options) (Result, error) 
 	return run(ctx, &conversion{model: model}, dest, o)
 }
 
+// PlanGGUF returns the size of what RunGGUF would write with the zero Options, or why the file
+// cannot be converted. It reads the header and small tensors, and writes nothing. Errors are
+// Problems.
+func PlanGGUF(path string) (bytes int64, err error) {
+	model, err := original.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	c := &conversion{model: model}
+	defer c.close()
+	if err := c.open(); err != nil {
+		return 0, err
+	}
+	if err := c.plan(); err != nil {
+		return 0, err
+	}
+	for _, s := range c.shards {
+		bytes += s.size
+	}
+	return bytes, nil
+}
+
 // openGGUF opens the tensors of the file.
 func (c *conversion) openGGUF() error {
 	data, err := c.model.ReadFile("config.json")

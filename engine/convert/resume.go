@@ -96,22 +96,58 @@ func (c *conversion) begin(dest string) error {
 	if err := os.MkdirAll(c.dest, 0o755); err != nil {
 		return wrap(err, "The folder cannot be made")
 	}
-	lock, err := disk.TryLock(filepath.Join(c.dest, lockFile), 0o644)
-	if errors.Is(err, disk.ErrLocked) {
-		return problem.New(problem.Busy, "This model is being converted already",
-			"another program writes to "+c.dest, "Wait until it is done.")
-	}
+	lock, err := lockFolder(c.dest)
 	if err != nil {
-		return wrap(err, "The folder cannot be written")
+		return err
 	}
 	c.lock = lock
 	return wrap(c.saveState(), "The folder cannot be written")
 }
 
-// unlock ends the use of the folder.
+// lockFolder locks a folder, so that one conversion writes to it. The error is a Problem.
+//
+// Another process may have opened the lock's file before its owner removed it: what it locks then is
+// no file of the folder. So a lock counts only if the file is still there.
+func lockFolder(dest string) (interface{ Unlock() error }, error) {
+	path := filepath.Join(dest, lockFile)
+	for {
+		lock, err := disk.TryLock(path, 0o644)
+		if errors.Is(err, disk.ErrLocked) {
+			return nil, problem.New(problem.Busy, "This model is being converted already",
+				"another program writes to "+dest, "Wait until it is done.")
+		}
+		if err != nil {
+			return nil, wrap(err, "The folder cannot be written")
+		}
+		held, err := lock.Stat()
+		if now, nowErr := os.Lstat(path); err == nil && nowErr == nil && os.SameFile(held, now) {
+			return lock, nil
+		}
+		_ = lock.Unlock()
+	}
+}
+
+// unlock ends the use of the folder. The file goes while it is locked, so that it is never that of
+// another conversion.
 func (c *conversion) unlock() {
-	_ = c.lock.Unlock()
 	_ = os.Remove(filepath.Join(c.dest, lockFile))
+	_ = c.lock.Unlock()
+}
+
+// Discard removes the folder of a conversion that was stopped, or that is complete but not wanted.
+// A folder that no conversion has begun stays. The error is a Problem if one is writing to it.
+func Discard(dest string) error {
+	_, found := readState(dest)
+	if !found && !exists(dest, "config.json") {
+		return nil
+	}
+	lock, err := lockFolder(dest)
+	if err != nil {
+		return err
+	}
+	err = os.RemoveAll(dest)
+	_ = lock.Unlock()
+	return wrap(err, "The unfinished conversion cannot be removed")
 }
 
 // same reports whether two paths are the same folder.

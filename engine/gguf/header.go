@@ -71,19 +71,20 @@ func ReadHeader(file io.Reader, keep func(key string) bool) (*Header, error) {
 	r := &reader{r: bufio.NewReaderSize(file, 1<<16)}
 	magic, err := r.bytes(4)
 	if err != nil || string(magic) != "GGUF" {
-		return nil, errors.Join(errors.New("it does not begin with GGUF"), err)
+		return nil, errors.New("it does not begin with GGUF")
 	}
 	version, err := r.number(4)
-	if err == nil && version&0xffff == 0 && version != 0 {
+	switch {
+	case err != nil:
+		return nil, err
+	case version&0xffff == 0 && version != 0:
 		return nil, errors.New("its numbers are big-endian, expected little-endian")
+	case version < 2 || version > 3:
+		return nil, fmt.Errorf("its version is %d, expected 2 or 3", version)
 	}
-	if err != nil || version < 2 || version > 3 {
-		return nil, errors.Join(fmt.Errorf("its version is %d, expected 2 or 3", version), err)
-	}
-	tensors, err := r.number(8)
-	if err != nil || tensors > maxTensors {
-		return nil, errors.Join(fmt.Errorf("it has %d tensors, the limit is %d", tensors,
-			maxTensors), err)
+	tensors, err := r.numberTo(maxTensors, "tensors")
+	if err != nil {
+		return nil, err
 	}
 	h := &Header{Metadata: Metadata{}}
 	if err := r.metadata(h, keep); err != nil {
@@ -153,7 +154,15 @@ func (r *reader) bytes(n int) ([]byte, error) {
 	}
 	out := make([]byte, n)
 	_, err := io.ReadFull(r.r, out)
-	return out, err
+	return out, ended(err)
+}
+
+// ended returns the error of reading. The end of the file is one that says so.
+func ended(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("its header is truncated")
+	}
+	return err
 }
 
 // number reads an unsigned integer of up to eight bytes.
@@ -163,13 +172,25 @@ func (r *reader) number(size int) (uint64, error) {
 		return 0, err
 	}
 	_, err := io.ReadFull(r.r, b[:size])
-	return binary.LittleEndian.Uint64(b[:]), err
+	return binary.LittleEndian.Uint64(b[:]), ended(err)
+}
+
+// numberTo reads a number of things of eight bytes, and checks its limit.
+func (r *reader) numberTo(limit uint64, things string) (uint64, error) {
+	n, err := r.number(8)
+	if err == nil && n > limit {
+		err = fmt.Errorf("it has %d %s, the limit is %d", n, things, limit)
+	}
+	return n, err
 }
 
 func (r *reader) text(limit uint64) (string, error) {
 	size, err := r.number(8)
-	if err != nil || size > limit {
-		return "", errors.Join(fmt.Errorf("a text has %d bytes, the limit is %d", size, limit), err)
+	if err == nil && size > limit {
+		err = fmt.Errorf("a text has %d bytes, the limit is %d", size, limit)
+	}
+	if err != nil {
+		return "", err
 	}
 	b, err := r.bytes(int(size))
 	return string(b), err
@@ -177,9 +198,9 @@ func (r *reader) text(limit uint64) (string, error) {
 
 // metadata reads the metadata into h.
 func (r *reader) metadata(h *Header, keep func(key string) bool) error {
-	keys, err := r.number(8)
-	if err != nil || keys > maxKeys {
-		return errors.Join(fmt.Errorf("it has %d keys, the limit is %d", keys, maxKeys), err)
+	keys, err := r.numberTo(maxKeys, "keys")
+	if err != nil {
+		return err
 	}
 	for range keys {
 		key, err := r.text(maxKeyBytes)
@@ -200,19 +221,27 @@ func (r *reader) metadata(h *Header, keep func(key string) bool) error {
 
 // tensor reads the description of a tensor.
 func (r *reader) tensor() (t Tensor, err error) {
-	if t.Name, err = r.text(maxNameBytes); err != nil || !utf8.ValidString(t.Name) {
-		return t, errors.Join(errors.New("the name of a tensor is not valid"), err)
+	if t.Name, err = r.text(maxNameBytes); err != nil {
+		return t, err
+	}
+	if !utf8.ValidString(t.Name) {
+		return t, fmt.Errorf("the name of a tensor is %q, which is not valid UTF-8", t.Name)
 	}
 	n, err := r.number(4)
-	if err != nil || n < 1 || n > maxDimensions {
-		return t, errors.Join(fmt.Errorf("tensor %q has %d dimensions, expected 1 to %d", t.Name,
-			n, maxDimensions), err)
+	if err == nil && (n < 1 || n > maxDimensions) {
+		err = fmt.Errorf("tensor %q has %d dimensions, expected 1 to %d", t.Name, n, maxDimensions)
+	}
+	if err != nil {
+		return t, err
 	}
 	elements := int64(1)
 	for range n {
 		d, err := r.number(8)
-		if err != nil || d < 1 || d > math.MaxInt32 || elements > math.MaxInt64/int64(d)>>8 {
-			return t, errors.Join(fmt.Errorf("tensor %q has a dimension of %d", t.Name, d), err)
+		if err == nil && (d < 1 || d > math.MaxInt32 || elements > math.MaxInt64/int64(d)>>8) {
+			err = fmt.Errorf("tensor %q has a dimension of %d", t.Name, d)
+		}
+		if err != nil {
+			return t, err
 		}
 		elements *= int64(d)
 		t.Shape = append(t.Shape, int(d))
@@ -223,8 +252,11 @@ func (r *reader) tensor() (t Tensor, err error) {
 		return t, err
 	}
 	offset, err := r.number(8)
-	if err != nil || offset > math.MaxInt64/2 {
-		return t, errors.Join(fmt.Errorf("tensor %q is at %d", t.Name, offset), err)
+	if err == nil && offset > math.MaxInt64/2 {
+		err = fmt.Errorf("tensor %q is at %d", t.Name, offset)
+	}
+	if err != nil {
+		return t, err
 	}
 	t.Offset, t.Type = int64(offset), Type(kind)
 	info, ok := types[t.Type]

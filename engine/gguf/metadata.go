@@ -3,7 +3,6 @@ package gguf
 // The metadata: keys with values of 13 types.
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -73,9 +72,13 @@ func (r *reader) array(keep bool) (out Value, err error) {
 	if err != nil {
 		return out, err
 	}
-	count, err := r.number(8)
-	if err != nil || count > maxHeaderBytes || keep && count > maxArray {
-		return out, errors.Join(fmt.Errorf("an array has %d values", count), err)
+	limit := uint64(maxHeaderBytes)
+	if keep {
+		limit = maxArray
+	}
+	count, err := r.numberTo(limit, "values in an array")
+	if err != nil {
+		return out, err
 	}
 	for range count {
 		if kind == typeText {

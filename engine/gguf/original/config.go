@@ -43,6 +43,12 @@ func (b *builder) number(key string) (float64, bool) {
 	if !ok {
 		return 0, false
 	}
+	if v.Number-v.Number != 0 || slices.ContainsFunc(v.Numbers, func(n float64) bool {
+		return n-n != 0
+	}) {
+		b.failf("%s%s is not a finite number", b.prefix, key)
+		return 0, false
+	}
 	if len(v.Numbers) > 0 {
 		if slices.ContainsFunc(v.Numbers, func(n float64) bool { return n != v.Numbers[0] }) {
 			b.failf("%s%s differs between layers", b.prefix, key)
