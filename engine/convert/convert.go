@@ -100,6 +100,7 @@ func run(ctx context.Context, c *conversion, dest string, o Options) (Result, er
 	}
 	defer c.unlock()
 	c.warnOfBlock()
+	c.warnOfPlain()
 	if err := c.write(ctx); err != nil {
 		return Result{}, err
 	}
@@ -253,6 +254,17 @@ func (c *conversion) warnOfBlock() {
 		c.o.Warn(lost + ". To have it, copy " + file + " into its folder.")
 	} else if c.block {
 		c.o.Warn(lost + ", as with mlx-lm. Decoding is slower without it.")
+	}
+}
+
+// warnOfPlain says which modules of overrides stay plain.
+func (c *conversion) warnOfPlain() {
+	switch plain := c.formats.undivided; len(plain) {
+	case 0:
+	case 1:
+		c.o.Warn("A module stays plain: " + plain[0] + ".")
+	default:
+		c.o.Warn(fmt.Sprintf("%d modules stay plain: %s, and so on.", len(plain), plain[0]))
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"headroom/engine/checkpoint"
@@ -571,5 +573,53 @@ func BenchmarkRun(b *testing.B) {
 		}
 		b.ReportMetric(float64(done.Bytes)/done.Seconds/1e9, "GB/s-written")
 		_ = os.RemoveAll(dest)
+	}
+}
+
+// TestUndividedOverride: a module whose rows are no multiple of the group of its override stays
+// plain, and a warning says so.
+func TestUndividedOverride(t *testing.T) {
+	var warnings []string
+	o := Options{Quantize: true, Group: 32, Overrides: []string{"*.down_proj=4:128"},
+		Warn: func(text string) { warnings = append(warnings, text) }}
+	_, err := Run(t.Context(), at(writeLlama(t, 2, 96)), filepath.Join(t.TempDir(), "dest"), o)
+	want := "2 modules stay plain: model.layers.0.mlp.down_proj has rows of 192 elements, which " +
+		"is no multiple of groups of 128, and so on."
+	if err != nil || len(warnings) != 1 || warnings[0] != want {
+		t.Errorf("the warnings are %q, %v", warnings, err)
+	}
+}
+
+// TestLockFolder: the lock's file goes when a conversion ends, and still only one at a time has the
+// folder.
+func TestLockFolder(t *testing.T) {
+	dir := t.TempDir()
+	var inside atomic.Int32
+	var workers sync.WaitGroup
+	for range 8 {
+		workers.Go(func() {
+			for range 300 {
+				lock, err := lockFolder(dir)
+				if problem.From(err).Code == problem.Busy {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := inside.Add(1); n != 1 {
+					t.Errorf("%d conversions have the folder", n)
+				}
+				for range 100 {
+					runtime.Gosched() // so that others open the file meanwhile
+				}
+				inside.Add(-1)
+				(&conversion{dest: dir, lock: lock}).unlock()
+			}
+		})
+	}
+	workers.Wait()
+	if exists(dir, lockFile) {
+		t.Error("the lock's file is still there")
 	}
 }

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: e513652b2c4c785939de99858e335f7fd7362187890e1a424c5aa8843e54838c
+// SHA-256 of openapi.json: dcbb2931064b9443a38aa8fdd16a9d1741fa7f48a29f43cad8e09900c3881ef3
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -508,6 +508,7 @@ export interface HostModel {
   blockUnused: string;
   bundled: boolean;
   contextTokens: number;
+  convertible: boolean;
   download: HostDownload | null;
   drafts: boolean;
   error: string;
@@ -754,6 +755,7 @@ export interface HubSuggestions {
 export interface ImportItem {
   bytes: number;
   clones: boolean;
+  converts: boolean;
   error: HostError | null;
   job: string;
   listed: string;
