@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"sync"
 
@@ -51,16 +52,30 @@ func convertible(m library.Model) (item Item, ok bool) {
 }
 
 // convert converts a file and moves the result to its target. A conversion that is stopped stays
-// beside it, and goes on later.
+// beside it, and goes on later, unless the file has changed.
 func (i *Importer) convert(ctx context.Context, item Item, p *jobs.Progress) error {
 	dir := unfinished(item)
-	if done, err := i.library().Resolve(dir); err == nil && done.Dir != "" {
-		// It was complete, but never moved to its target. The file may have changed since.
-		if err := convert.Discard(dir); err != nil {
+	if m, err := i.library().Resolve(dir); err != nil || m.Dir == "" { // or else it is complete
+		p.Phase("converting", "")
+		err := i.convertInto(ctx, dir, item, p)
+		if problem.From(err).Code == problem.Exists && convert.Discard(dir) == nil {
+			err = i.convertInto(ctx, dir, item, p) // an earlier run had another version of the file
+		}
+		var refused *refusedError
+		if errors.As(err, &refused) {
+			return errors.Join(refused.cause, convert.Discard(dir))
+		}
+		if err != nil {
 			return err
 		}
 	}
-	p.Phase("converting", "")
+	return disk.Rename(dir, item.Target)
+}
+
+// convertInto converts a file into a folder. The error is a refusedError if no later import would
+// end otherwise.
+func (i *Importer) convertInto(ctx context.Context, dir string, item Item,
+	p *jobs.Progress) error {
 	var mu sync.Mutex
 	var counted int64
 	_, err := convert.RunGGUF(ctx, item.Source, dir, convert.Options{
@@ -72,18 +87,16 @@ func (i *Importer) convert(ctx context.Context, item Item, p *jobs.Progress) err
 				p.Add(done - counted)
 				counted = done
 			}
+		},
+		Verify: func(string) error {
+			_, err := i.library().Resolve(dir)
+			if _, exists := os.Lstat(item.Target); exists == nil {
+				err = fs.ErrExist
+			}
+			if err != nil {
+				return &refusedError{err}
+			}
+			return nil
 		}})
-	if err != nil {
-		return err
-	}
-	if _, err := i.library().Resolve(dir); err != nil {
-		return errors.Join(err, convert.Discard(dir))
-	}
-	disk.SyncDir(dir)
-	if err := disk.Rename(dir, item.Target); errors.Is(err, fs.ErrExist) {
-		return errors.Join(err, convert.Discard(dir))
-	} else if err != nil {
-		return err
-	}
-	return nil
+	return err
 }

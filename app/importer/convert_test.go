@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"headroom/app/jobs"
 	"headroom/engine"
@@ -78,29 +79,43 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// TestConvertStops: what an import that was stopped leaves behind goes with Discard. A complete
-// conversion that was never moved to its target is made again.
+// TestConvertStops: what an import that was stopped leaves behind goes with Discard, or is begun
+// again if the file has changed. A complete conversion that was never moved to its target is.
 func TestConvertStops(t *testing.T) {
 	b := newFixture(t, func(o *Options) { o.Describe = engine.Describe })
-	item := b.Plan([]string{b.plantGGUF("m.gguf")}, Copy, "other").Items[0]
+	path := b.plantGGUF("m.gguf")
+	item := b.Plan([]string{path}, Copy, "other").Items[0]
 	dir := unfinished(item)
-	if _, err := convert.RunGGUF(t.Context(), item.Source, dir, convert.Options{}); err != nil {
-		t.Fatal(err)
+	stop := errors.New("stop")
+	begin := func() {
+		_, err := convert.RunGGUF(t.Context(), item.Source, dir, convert.Options{
+			Verify: func(string) error { return stop }})
+		if !errors.Is(err, stop) || len(b.names()) != 1 {
+			t.Fatalf("the root has %q, %v", b.names(), err)
+		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "LICENSE"), []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	begin()
 	if err := b.Discard(item); err != nil || len(b.names()) != 0 {
 		t.Errorf("after Discard the root has %q, %v", b.names(), err)
 	}
 	if err := b.Discard(item); err != nil {
 		t.Errorf("with nothing to discard: %v", err)
 	}
-	if _, err := convert.RunGGUF(t.Context(), item.Source, dir, convert.Options{}); err != nil {
+	begin()
+	if err := os.Chtimes(path, time.Time{}, time.Unix(1e9, 0)); err != nil {
 		t.Fatal(err)
 	}
 	made, err := b.Import(t.Context(), item, &jobs.Progress{})
 	if err != nil || made != filepath.Join(b.root, "other") || len(b.names()) != 1 {
+		t.Errorf("%s, %q, %v", made, b.names(), err)
+	}
+	item = b.Plan([]string{path}, Copy, "third").Items[0]
+	dir = unfinished(item)
+	if _, err := convert.RunGGUF(t.Context(), item.Source, dir, convert.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if made, err = b.Import(t.Context(), item, &jobs.Progress{}); err != nil ||
+		made != filepath.Join(b.root, "third") || len(b.names()) != 2 {
 		t.Errorf("%s, %q, %v", made, b.names(), err)
 	}
 }

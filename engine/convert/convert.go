@@ -50,6 +50,9 @@ type Options struct {
 	Name string
 	// Progress, if it is not nil, is called now and then with the size of what is written.
 	Progress func(done, total int64)
+	// Verify, if it is not nil, is called when the folder is complete. If it returns an error, Run
+	// returns it, and the conversion counts as stopped: see Discard.
+	Verify func(folder string) error
 	// Warn, if it is not nil, is called with each thing that the user should know.
 	Warn func(text string)
 

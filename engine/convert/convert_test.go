@@ -590,6 +590,51 @@ func TestUndividedOverride(t *testing.T) {
 	}
 }
 
+// TestDiscard removes the files of a conversion that was stopped, and no others: not a file that a
+// person has put there, and no link in the place of a file of its own.
+func TestDiscard(t *testing.T) {
+	source, outside := writeLlama(t, 4, 96), filepath.Join(t.TempDir(), "outside")
+	stop, o := errors.New("stop"), Options{shardBytes: 300_000}
+	o.wrote = func(string) error { return stop }
+	dest := filepath.Join(t.TempDir(), "dest")
+	begin := func() {
+		if _, err := Run(t.Context(), at(source), dest, o); !errors.Is(err, stop) {
+			t.Fatal(err)
+		}
+	}
+	begin()
+	if err := Discard(dest); err != nil || exists(dest) {
+		t.Errorf("the folder is still there, %v", err)
+	}
+	begin()
+	if err := errors.Join(os.WriteFile(filepath.Join(dest, "notes.txt"), []byte("mine"), 0o644),
+		os.WriteFile(outside, []byte("mine"), 0o644),
+		os.Symlink(outside, filepath.Join(dest, "config.json"))); err != nil {
+		t.Fatal(err)
+	}
+	err := Discard(dest)
+	entries, _ := os.ReadDir(dest)
+	if problem.From(err).Code != problem.Exists || len(entries) != 2 || !exists(outside) ||
+		entries[0].Name() != "config.json" || entries[1].Name() != "notes.txt" {
+		t.Errorf("the folder has %v, %v", entries, err)
+	}
+	done := filepath.Join(t.TempDir(), "done")
+	if _, err := Run(t.Context(), at(source), done, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Discard(done); err != nil || !exists(done, "config.json") {
+		t.Errorf("a complete conversion was removed, %v", err)
+	}
+	refused := errors.New("refused")
+	o = Options{Verify: func(string) error { return refused }}
+	if _, err := Run(t.Context(), at(source), dest+"2", o); !errors.Is(err, refused) {
+		t.Fatal(err)
+	}
+	if err := Discard(dest + "2"); err != nil || exists(dest+"2") {
+		t.Errorf("what was refused is still there, %v", err)
+	}
+}
+
 // TestLockFolder: the lock's file goes when a conversion ends, and still only one at a time has the
 // folder.
 func TestLockFolder(t *testing.T) {

@@ -39,6 +39,11 @@ func (c *conversion) finish() error {
 		}
 	}
 	disk.SyncDir(c.dest)
+	if c.o.Verify != nil {
+		if err := c.o.Verify(c.dest); err != nil {
+			return err
+		}
+	}
 	return wrap(os.Remove(filepath.Join(c.dest, stateFile)), "The folder cannot be written")
 }
 
@@ -176,10 +181,7 @@ func (c *conversion) copyFiles() error {
 		return err
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(copied, func(pattern string) bool {
-			ok, _ := path.Match(pattern, name)
-			return ok
-		}) || strings.HasSuffix(name, ".safetensors") {
+		if !isCopied(name) {
 			continue
 		}
 		data, err := c.readFile(name)
@@ -195,6 +197,15 @@ func (c *conversion) copyFiles() error {
 		}
 	}
 	return nil
+}
+
+// isCopied reports whether the result has the source's file of this name.
+func isCopied(name string) bool {
+	return !strings.HasSuffix(name, ".safetensors") &&
+		slices.ContainsFunc(copied, func(pattern string) bool {
+			ok, _ := path.Match(pattern, name)
+			return ok
+		})
 }
 
 // fileNames returns the names of the files of the source.

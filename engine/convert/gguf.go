@@ -190,8 +190,8 @@ func (c *conversion) keepFormats() {
 	}), func(a, b quantize.Format) int { return count[a] - count[b] })
 	c.formats.all = &most
 	for _, t := range c.tensors {
-		if module, ok := strings.CutSuffix(t.name, ".weight"); ok && t.format != nil && *t.format != most {
-			c.formats.entries[module] = entryOf(*t.format)
+		if t.format != nil && *t.format != most {
+			c.formats.entries[strings.TrimSuffix(t.name, ".weight")] = entryOf(*t.format)
 		}
 	}
 }

@@ -37,6 +37,7 @@ var errDamaged = errors.New("a file of an earlier run has changed")
 type state struct {
 	Plan   string              `json:"plan"`
 	Shards map[string][]uint32 `json:"shards"` // of finished files: a checksum of each piece
+	Files  []string            `json:"files"`  // that the conversion creates, finished or not
 
 	written atomic.Int64
 	total   int64
@@ -47,7 +48,7 @@ func (c *conversion) fingerprint() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d\n", version)
 	for _, t := range c.tensors {
-		fmt.Fprintf(h, "%s %v %v %v %v\n", t.name, t.shape, t.pick, t.transposed, t.add)
+		fmt.Fprintf(h, "%s %v %v %v %v %v\n", t.name, t.shape, t.pick, t.transposed, t.add, t.kept)
 	}
 	for _, s := range c.shards {
 		h.Write(s.header)
@@ -83,12 +84,16 @@ func (c *conversion) begin(dest string) error {
 	}
 	plan := c.fingerprint()
 	old, found := readState(c.dest)
-	if err := c.checkFolder(old, found, plan); err != nil {
+	err := c.checkFolder(old, found, plan)
+	if err != nil {
 		return err
 	}
 	c.state.Plan, c.state.Shards, c.state.total = plan, map[string][]uint32{}, c.bytes
 	if found && old.Plan == plan {
 		c.state.Shards = old.Shards
+	}
+	if c.state.Files, err = c.created(); err != nil {
+		return wrap(err, "The files beside the weights cannot be read")
 	}
 	if err := c.checkSpace(); err != nil {
 		return err
@@ -106,8 +111,8 @@ func (c *conversion) begin(dest string) error {
 
 // lockFolder locks a folder, so that one conversion writes to it. The error is a Problem.
 //
-// Another process may have opened the lock's file before its owner removed it: what it locks then is
-// no file of the folder. So a lock counts only if the file is still there.
+// Another process may have opened the lock's file before its owner removed it: what it locks then
+// is no file of the folder. So a lock counts only if the file is still there.
 func lockFolder(dest string) (interface{ Unlock() error }, error) {
 	path := filepath.Join(dest, lockFile)
 	for {
@@ -132,22 +137,6 @@ func lockFolder(dest string) (interface{ Unlock() error }, error) {
 func (c *conversion) unlock() {
 	_ = os.Remove(filepath.Join(c.dest, lockFile))
 	_ = c.lock.Unlock()
-}
-
-// Discard removes the folder of a conversion that was stopped, or that is complete but not wanted.
-// A folder that no conversion has begun stays. The error is a Problem if one is writing to it.
-func Discard(dest string) error {
-	_, found := readState(dest)
-	if !found && !exists(dest, "config.json") {
-		return nil
-	}
-	lock, err := lockFolder(dest)
-	if err != nil {
-		return err
-	}
-	err = os.RemoveAll(dest)
-	_ = lock.Unlock()
-	return wrap(err, "The unfinished conversion cannot be removed")
 }
 
 // same reports whether two paths are the same folder.

@@ -18,8 +18,8 @@ import (
 const (
 	runnable = "Pick another model: Headroom runs language models, embedding models and " +
 		"rerankers."
-	convert = "Import it to convert it to MLX's format: drop the file on Headroom's window, or use " +
-		"`headroom models import FILE`."
+	convert = "Import it to convert it to MLX's format: drop the file on Headroom's window, or " +
+		"use `headroom models import FILE`."
 	download = "Download the model in MLX's or Hugging Face's format: a folder of " +
 		".safetensors files."
 )

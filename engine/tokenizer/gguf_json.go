@@ -111,8 +111,8 @@ func (v *ggufVocabulary) writeByteLevel(list *vocabulary) (*writtenJSON, error) 
 var (
 	spacesToMarks = jsonObject{"type": "Replace", "pattern": jsonObject{"String": " "},
 		"content": string(metaspace)}
-	marksToSpaces = jsonObject{"type": "Replace", "pattern": jsonObject{"String": string(metaspace)},
-		"content": " "}
+	marksToSpaces = jsonObject{"type": "Replace", "content": " ",
+		"pattern": jsonObject{"String": string(metaspace)}}
 	bytesToText = jsonObject{"type": "ByteFallback"}
 	fuseTokens  = jsonObject{"type": "Fuse"}
 )

@@ -21,7 +21,8 @@ var ggufPatterns = func() map[string]ggufPattern {
 		}
 	}
 	add(ggufPattern{patterns: []string{llama3Pattern}, ignoreMerges: true, addBOS: true}, "llama3",
-		"llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano")
+		"llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2",
+		"jina-v5-nano")
 	add(ggufPattern{patterns: []string{llama3Pattern}}, "dbrx", "smaug-bpe", "glm4", "chatglm-bpe")
 	add(ggufPattern{patterns: []string{qwen2Pattern}, nfc: true}, "qwen2", "deepseek-r1-qwen",
 		"stablelm2", "hunyuan", "solar-open", "megrez", "kormo", "f2llmv2")

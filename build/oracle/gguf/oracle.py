@@ -1,5 +1,5 @@
 """Compares GGUF files that Headroom has converted with llama.cpp on the same files: `make oracle
-ARGS=--gguf`, or for a part `build/oracle/gguf/run --rows llama,qwen3`.
+ARGS=--gguf`, for a part `make oracle ARGS="--gguf --rows llama,qwen3"`.
 
 Three things are compared, for small models with random weights (files.py, rows.py):
 
@@ -193,7 +193,9 @@ def main():
     p.add_argument("--golden", action="store_true",
                    help="write the vectors and files of engine/gguf/testdata; see golden.py")
     p.add_argument("--headroom", default=str(ROOT / "bin/headroom"), help="the program to test")
-    o, _ = p.parse_known_args()
+    p.add_argument("--gguf", action="store_true", help="does nothing: make oracle has it")
+    p.add_argument("--types", default="", help="does nothing: make oracle has it")
+    o = p.parse_args()
     if o.golden:
         golden.write()
         return

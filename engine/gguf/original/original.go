@@ -5,8 +5,8 @@
 //	         --texts.go--> tokenizer.json, chat template, generation_config.json
 //	tensors  --names.go--> tensors under the names of MLX's classes
 //
-// One architecture is one row of a table. What a row does not know is refused, so that a model with
-// a tensor or a value that would be lost is no model that answers badly.
+// One architecture is one row of a table. A tensor that a row does not know is refused, and so is a
+// known key whose value config.json cannot have: otherwise, the model would answer badly.
 //
 // Source: llama.cpp, convert_hf_to_gguf.py and src/llama-model.cpp; transformers' config classes.
 package original

@@ -79,8 +79,8 @@ export function itemText(item: ImportItem, mode: ImportPlan['mode']): string {
 }
 
 /**
- * The button of an import: "Copy 2 models, 19.2 GB", or "Convert 1 model, 4.7 GB". Empty when nothing can be
- * imported.
+ * The button of an import: "Copy 2 models, 19.2 GB", or "Convert 1 model, 4.7 GB". Empty when
+ * nothing can be imported.
  */
 export function planText(plan: ImportPlan): string {
   const items = plan.items.filter(({ error }) => !error);
