@@ -4,18 +4,26 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"sync"
 	"time"
 
 	"headroom/app/hub"
+	"headroom/app/library"
+	"headroom/app/service"
+	"headroom/engine"
 	"headroom/engine/convert"
+	"headroom/engine/gguf"
+	"headroom/engine/problem"
 )
 
 // Convert is `headroom convert`.
 type Convert struct {
-	Source string `arg:"" help:"Model to convert: a folder, or a name of the list of models." placeholder:"DIR_OR_NAME"`
+	Source string `arg:"" help:"Model to convert: a folder, a GGUF file, or a name of the list of models." placeholder:"DIR_OR_NAME"`
 	Dest   string `arg:"" help:"Folder for the result. It must not exist, be empty, or have an unfinished run of the same conversion, which then goes on." type:"path" placeholder:"DIR"`
 
 	Quantize       bool     `short:"q" help:"Pack the matrices. The flags for how to pack them imply it."`
@@ -25,12 +33,12 @@ type Convert struct {
 	QuantPredicate string   `help:"Recipe with two numbers of bits: mixed_2_6, mixed_3_4, mixed_3_6 or mixed_4_6. The larger one is for the head and some projections of values and down." enum:",mixed_2_6,mixed_3_4,mixed_3_6,mixed_4_6" default:"" placeholder:"RECIPE"`
 	Override       []string `help:"Format of a module by its path, in which * stands for any text: PATH=8, PATH=4:32, PATH=mxfp4 or PATH=plain; may be repeated." placeholder:"PATH=FORMAT" sep:"none"`
 	Dequantize     bool     `short:"d" help:"Unpack a packed model."`
-	DType          string   `name:"dtype" help:"Type of what is not packed, and of scales: float16, bfloat16 or float32. Default: that of config.json, or of each tensor." enum:",float16,bfloat16,float32" default:"" placeholder:"TYPE"`
+	DType          string   `name:"dtype" help:"Type of what is not packed, and of scales: float16 (fp16, f16), bfloat16 (bf16) or float32 (fp32, f32). Default: that of config.json, or of each tensor; of a GGUF file, float16 where it has blocks." enum:",float16,fp16,f16,bfloat16,bf16,float32,fp32,f32" default:"" placeholder:"TYPE"`
 }
 
 // Run converts the model and shows the progress. A second run goes on where the first was stopped.
 func (c *Convert) Run(ctx context.Context, t *terminal) error {
-	source, err := resolveBench(c.Source)
+	source, file, err := convertSource(c.Source)
 	if err != nil {
 		return err
 	}
@@ -38,7 +46,7 @@ func (c *Convert) Run(ctx context.Context, t *terminal) error {
 		Quantize: c.Quantize || c.Bits != 0 || c.GroupSize != 0 || c.Mode != "" ||
 			c.QuantPredicate != "" || c.Override != nil,
 		Mode: c.Mode, Bits: c.Bits, Group: c.GroupSize, Recipe: c.QuantPredicate,
-		Overrides: c.Override, Dequantize: c.Dequantize, DType: c.DType,
+		Overrides: c.Override, Dequantize: c.Dequantize, DType: dtypeOf(c.DType),
 		Warn: func(text string) { fmt.Fprintln(t.err, printable(text)) },
 	}
 	if hub.CheckID(c.Source) == nil {
@@ -46,13 +54,21 @@ func (c *Convert) Run(ctx context.Context, t *terminal) error {
 	}
 	p := newConvertProgress(t.err)
 	o.Progress = p.update
-	done, err := convert.Run(ctx, source, c.Dest, o)
+	var done convert.Result
+	if file != "" {
+		done, err = convert.RunGGUF(ctx, file, c.Dest, o)
+	} else {
+		done, err = convert.Run(ctx, source, c.Dest, o)
+	}
 	p.clear()
 	if err != nil {
 		if ctx.Err() != nil {
 			fmt.Fprintln(t.err, "Stopped. Run the same command to go on.")
 		}
 		return err
+	}
+	for _, one := range done.Types {
+		fmt.Fprintln(t.out, typeText(one))
 	}
 	fmt.Fprintf(t.out, "%s: %s in %s, %.2f bits per weight", c.Dest, formatBytes(done.Bytes),
 		count(done.Files, "file"), done.BitsPerWeight)
@@ -61,6 +77,57 @@ func (c *Convert) Run(ctx context.Context, t *terminal) error {
 	}
 	fmt.Fprintf(t.out, ", %s\n", formatSeconds(done.Seconds))
 	return nil
+}
+
+// dtypeAliases are other names of types.
+var dtypeAliases = map[string]string{"fp16": "float16", "f16": "float16", "bf16": "bfloat16",
+	"fp32": "float32", "f32": "float32"}
+
+// dtypeOf returns the name of a type by itself or an alias.
+func dtypeOf(name string) string {
+	if full, ok := dtypeAliases[name]; ok {
+		return full
+	}
+	return name
+}
+
+// convertSource returns the model to convert: that of a name or folder, or else a GGUF file.
+func convertSource(name string) (source engine.Source, file string, err error) {
+	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && gguf.IsModel(name) {
+		return source, name, nil
+	}
+	if _, err := os.Stat(name); gguf.IsFile(name) && errors.Is(err, fs.ErrNotExist) {
+		return source, "", problem.New(problem.ModelNotFound, "There is no file "+name, "",
+			"Check the path.")
+	}
+	lib := library.New(library.Roots(nil), engine.Options{}, engine.Describe)
+	m, err := lib.ResolveNamed(nil, name, aliases(service.OpenSettings().Get()))
+	if err == nil || m.Dir == "" {
+		return m.Source, "", err
+	}
+	file, found := gguf.In(m.Dir)
+	switch {
+	case found != nil:
+		return m.Source, "", problem.New(problem.BadRequest, "There are several models in "+m.Dir,
+			found.Error(), "Name one of the files.")
+	case file == "":
+		return m.Source, "", err
+	}
+	return m.Source, file, nil
+}
+
+// typeText says what became of the tensors of a type in a GGUF file.
+func typeText(r convert.TypeResult) string {
+	text := fmt.Sprintf("%s: %s, %s: ", r.Type, count(r.Tensors, "tensor"), r.Format)
+	switch {
+	case r.Exact:
+		return text + "exact"
+	case r.KeepsCodes:
+		text += "codes kept, scales rounded"
+	default:
+		text += "packed anew"
+	}
+	return fmt.Sprintf("%s, relative error %.2g", text, r.Error)
 }
 
 // convertProgress shows how much is written: a line that changes on a terminal, and one every few

@@ -1,8 +1,10 @@
 package commands
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -36,6 +38,10 @@ func TestConvert(t *testing.T) {
 		{[]string{"headroom-demo", other, "-q", "-d"}, 1, "both were asked for"},
 		{[]string{"headroom-demo", other, "--mode", "int4"}, 2, "--mode must be one of"},
 		{[]string{"no-model", other, "-q"}, 1, "no-model"},
+		{[]string{"no.gguf", other}, 1, "There is no file no.gguf"},
+		{[]string{"headroom-demo", other, "--mode", "mxfp4", "--bits", "8"}, 1,
+			"choose another mode than mxfp4"},
+		{[]string{"headroom-demo", other, "--dtype", "int8"}, 2, "--dtype must be one of"},
 		{[]string{"headroom-demo"}, 2, "dest"},
 	} {
 		code, out, errOut := headroom("", append([]string{"convert"}, c.args...)...)
@@ -50,6 +56,63 @@ func TestConvert(t *testing.T) {
 	again, err := os.ReadFile(filepath.Join(dest, "config.json"))
 	if err != nil || string(again) != string(config) {
 		t.Errorf("config.json has changed, %v", err)
+	}
+}
+
+// TestConvertNames: a model that is not there gets the names of those that are, not the shapes of
+// the benchmark, which have no weights.
+func TestConvertNames(t *testing.T) {
+	dest := filepath.Join(isolate(t), "dest")
+	code, _, errOut := headroom("", "convert", "qwen3-0.6b", dest)
+	if code != 1 || strings.Contains(errOut, "shape") || strings.Contains(errOut, "llama-3.2") ||
+		!strings.Contains(errOut, "headroom-demo") {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+	for alias, name := range map[string]string{"bf16": "bfloat16", "fp16": "float16",
+		"f32": "float32", "float32": "float32", "": ""} {
+		if got := dtypeOf(alias); got != name {
+			t.Errorf("%s is %s, expected %s", alias, got, name)
+		}
+	}
+}
+
+// TestConvertGGUF converts a GGUF file by its path and by the folder that has it. The output says
+// what became of its types. A folder with two models is refused.
+func TestConvertGGUF(t *testing.T) {
+	home := isolate(t)
+	data, err := os.ReadFile(filepath.Join("..", "..", "engine", "testdata", "gguf", "llama.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(home, "files")
+	path := filepath.Join(folder, "llama.gguf")
+	if err := errors.Join(os.MkdirAll(folder, 0o755), os.WriteFile(path, data, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	for i, source := range []string{path, folder} {
+		dest := filepath.Join(home, "dest", strconv.Itoa(i))
+		args := []string{"convert", source, dest, "--dtype", "f32"}
+		want := "Q4_K: 3 tensors, 4-bit, group 32: exact\n"
+		if i == 1 {
+			args, want = args[:3], "Q4_K: 3 tensors, 4-bit, group 32: codes kept, scales rounded, "+
+				"relative error 0.000"
+		}
+		code, out, errOut := headroom("", args...)
+		if code != 0 || !strings.Contains(out, want) || !strings.Contains(out,
+			"Q6_K: 2 tensors, 8-bit, group 32: packed anew, relative error 0.00") {
+			t.Errorf("%s: exit %d, %q, %s", source, code, out, errOut)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, "other.gguf"), data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errOut := headroom("", "convert", folder, filepath.Join(home, "no"))
+	if code != 1 || !strings.Contains(errOut, "files of different models") {
+		t.Errorf("two models: exit %d, %s", code, errOut)
+	}
+	code, out, errOut := headroom("", "models", "import", path, "--dry-run")
+	if code != 0 || !strings.HasPrefix(out, "llama: converted from "+path) {
+		t.Errorf("import: exit %d, %q, %s", code, out, errOut)
 	}
 }
 

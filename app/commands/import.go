@@ -15,7 +15,7 @@ import (
 
 // ModelsImport is `headroom models import`.
 type ModelsImport struct {
-	Paths     []string `arg:"" name:"path" help:"Model folders, folders that hold several of them, or the files of one model." type:"path"`
+	Paths     []string `arg:"" name:"path" help:"Model folders, folders that hold several of them, or the files of one model. A GGUF file is converted to MLX's format." type:"path"`
 	Copy      bool     `xor:"mode" help:"Copy the files (the default). Where the file system can, the copy shares blocks with the original."`
 	Move      bool     `xor:"mode" help:"Move the files."`
 	Link      bool     `xor:"mode" help:"Create a link; the files stay where they are."`
@@ -95,6 +95,9 @@ func (c *ModelsImport) Run(ctx context.Context, t *terminal) error {
 // forecast describes what an import would do.
 func forecast(item importer.Item) string {
 	switch {
+	case item.Mode == importer.Convert:
+		return fmt.Sprintf("%s: converted from %s to %s in MLX's format", item.Name, item.Source,
+			formatBytes(item.Bytes))
 	case item.Mode == importer.Link:
 		return fmt.Sprintf("%s: link to %s; nothing is copied", item.Name, item.Source)
 	case item.WrittenBytes == 0:

@@ -113,8 +113,9 @@ var verdicts = []found{
 		".safetensors files."},
 	{name: "gguf-with-config", config: "none", files: map[string]string{
 		"config.json": `{"model_type": "qwen3"}`, "x.gguf": "x"},
-		want: "Not supported: This model is in GGUF format: Headroom runs .safetensors. Download " +
-			"the model in MLX's or Hugging Face's format: a folder of .safetensors files."},
+		want: "Not supported: This model is in GGUF format: Headroom runs .safetensors. Import " +
+			"it to convert it to MLX's format: drop the file on Headroom's window, or use " +
+			"`headroom models import FILE`."},
 	{name: "core-ml", config: "none", files: map[string]string{
 		"model.mlpackage/Manifest.json": "{}"},
 		want: "Not supported: This model is in Core ML format: Headroom runs .safetensors. " +

@@ -131,6 +131,7 @@ type ImportItem struct {
 	Path         string `json:"path"` // its new folder
 	Bytes        int64  `json:"bytes"`
 	WrittenBytes int64  `json:"writtenBytes"` // 0: nothing is copied
+	Converts     bool   `json:"converts"`     // a GGUF file is converted, whatever the mode is
 	Clones       bool   `json:"clones"`       // the copy shares the original's blocks on disk
 	Error        *Error `json:"error"`        // why it cannot be imported; null: it can
 	Listed       string `json:"listed"`       // the model's ID if it is in the list; "": it is not
@@ -176,7 +177,7 @@ func (a *API) imports(q ImportRequest, start bool) (ImportPlan, error) {
 	for _, item := range plan.Items {
 		one := ImportItem{Name: item.Name, Source: item.Source, Path: item.Target,
 			Bytes: item.Bytes, WrittenBytes: item.WrittenBytes, Clones: item.Clones,
-			Listed: item.Listed}
+			Converts: item.Mode == importer.Convert, Listed: item.Listed}
 		if item.Refused != nil {
 			one.Error = newError(item.Refused)
 		} else if start {

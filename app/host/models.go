@@ -86,8 +86,8 @@ func modelView(m library.Model, running *target, roomBytes int64, contextTokens 
 	need := needOf(d, running, roomBytes, contextTokens)
 	v := Model{ID: m.ID, Name: m.Name, Path: m.Dir, Architecture: d.Architecture, Task: d.Task,
 		Parameters: d.Parameters, Quantization: d.Quantization, Drafts: d.Drafts,
-		BlockUnused: d.BlockUnused,
-		SizeBytes:   m.SizeBytes, NeedBytes: need.TotalBytes(), Need: need,
+		BlockUnused: d.BlockUnused, Convertible: m.GGUF,
+		SizeBytes: m.SizeBytes, NeedBytes: need.TotalBytes(), Need: need,
 		ContextTokens: d.ContextTokens, Bundled: m.Bundled, State: m.State, Places: []Place{}}
 	if !m.UpdatedAt.IsZero() {
 		v.UpdatedAtUnixMs = m.UpdatedAt.UnixMilli()

@@ -203,6 +203,7 @@ type Model struct {
 	Parameters   int64          `json:"parameters"` // 0: unknown
 	Quantization string         `json:"quantization"`
 	Drafts       bool           `json:"drafts"`      // a block that drafts is loaded with it (MTP)
+	Convertible  bool           `json:"convertible"` // a GGUF file, which an import converts
 	BlockUnused  string         `json:"blockUnused"` // why its block is not; "": it is, or has none
 	SizeBytes    int64          `json:"sizeBytes"`
 	NeedBytes    int64          `json:"needBytes"` // the sum of Need

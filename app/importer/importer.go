@@ -14,6 +14,9 @@
 // (journal.go). It is renamed to the target once it is complete and verified. So an import can be
 // resumed after any interruption, and no program ever sees half a model.
 //
+// A GGUF file becomes a folder in MLX's format in the same way, by engine/convert (convert.go). The
+// file stays.
+//
 // Invariants: nothing is ever overwritten. Names never lead out of the root, and links out of the
 // model's folder are never followed. An original is removed only after its whole copy was verified.
 package importer
@@ -32,6 +35,8 @@ const (
 	Copy Mode = "copy"
 	Move Mode = "move"
 	Link Mode = "link" // a symbolic link: the model stays where it is
+	// Convert is the mode of items that are GGUF files, whatever the mode of their plan is.
+	Convert Mode = "convert"
 )
 
 // Options configure an Importer. Root and Describe are required.
@@ -80,10 +85,10 @@ type Plan struct {
 // Item is one model, or something that cannot be imported.
 type Item struct {
 	Name   string // its name in the root: "name" or "org/name"; "": not known
-	Source string // its folder, links resolved; the given path if there is no model
+	Source string // its folder or GGUF file, links resolved; the given path if there is no model
 	Target string // its target folder in the root
 	Mode   Mode
-	Bytes  int64 // of its files
+	Bytes  int64 // of its files; if it is converted, of the result
 	// WrittenBytes is the disk space that it needs: 0 for a link, and for a move within a disk.
 	WrittenBytes int64
 	// Clones means that the file system may be able to clone the files. The import then needs less

@@ -14,6 +14,7 @@ import (
 
 	"headroom/app/disk"
 	"headroom/app/library"
+	"headroom/engine/gguf"
 	"headroom/engine/problem"
 )
 
@@ -41,7 +42,9 @@ func (i *Importer) Plan(paths []string, mode Mode, name string) Plan {
 	targets := map[string]string{}
 	for k := range p.Items {
 		item := &p.Items[k]
-		item.Mode = mode
+		if item.Mode != Convert {
+			item.Mode = mode
+		}
 		if item.Refused == nil {
 			item.Refused = i.complete(item, existing, targets)
 		}
@@ -84,7 +87,7 @@ func (i *Importer) complete(item *Item, existing string, targets map[string]stri
 		return refusal("This model belongs to Hugging Face's cache",
 			"other programs expect it there", "Copy or link it instead.")
 	}
-	if item.Mode != Link {
+	if item.Mode != Link && item.Mode != Convert {
 		files, err := walk(item.Source)
 		if err != nil {
 			return err
@@ -157,6 +160,9 @@ func (i *Importer) itemsAt(path string) []Item {
 			Refused: refusal("There is nothing at "+shown(absolute), why, fix)}}
 	}
 	if !info.IsDir() {
+		if gguf.IsFile(absolute) {
+			return []Item{ggufItem(gguf.Name(absolute), absolute)}
+		}
 		if err := refuseFile(absolute, info); err != nil {
 			return []Item{{Name: filepath.Base(absolute), Source: absolute, Bytes: info.Size(),
 				Refused: err}}
@@ -185,6 +191,9 @@ func (i *Importer) itemsAt(path string) []Item {
 
 // itemOf returns the item of a model of the library.
 func itemOf(m library.Model) Item {
+	if item, ok := convertible(m); ok {
+		return item
+	}
 	item := Item{Name: m.ID, Source: m.Dir, Bytes: m.SizeBytes, Refused: m.Err}
 	if len(m.Places) > 0 {
 		item.Name = m.Places[0].ID // m.ID may be a path, because of a model with the same name
@@ -209,10 +218,6 @@ func refuseFile(path string, info fs.FileInfo) error {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".safetensors", ".json", ".jinja", ".model":
 		return nil
-	case ".gguf":
-		return problem.New(problem.UnknownArchitecture, "This model is in GGUF format",
-			"Headroom runs .safetensors",
-			"Download the model in MLX's or Hugging Face's format: a folder of .safetensors files.")
 	case ".bin", ".pt", ".pth", ".onnx", ".h5", ".ckpt", ".npz":
 		return problem.New(problem.UnknownArchitecture,
 			shown(name)+" has weights in a format that Headroom cannot run",

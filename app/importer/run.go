@@ -16,6 +16,7 @@ import (
 
 	"headroom/app/disk"
 	"headroom/app/jobs"
+	"headroom/engine/convert"
 	"headroom/engine/problem"
 )
 
@@ -85,6 +86,8 @@ func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (dir
 			"Choose another folder, or check its permissions.")
 	}
 	switch {
+	case item.Mode == Convert:
+		err = i.convert(ctx, item, p)
 	case item.Mode == Link:
 		err = os.Symlink(item.Source, item.Target)
 	case item.Mode == Move && disk.SameDisk(item.Source, parent):
@@ -123,6 +126,9 @@ func unfinished(item Item) string {
 // Discard removes what a stopped import of the item has left behind.
 func (i *Importer) Discard(item Item) error {
 	dir := unfinished(item)
+	if item.Mode == Convert {
+		return convert.Discard(dir)
+	}
 	j, err := openJournal(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -47,6 +47,7 @@ func (s *scanner) inspect(m *Model, f folder) {
 	if f.foreign != nil {
 		m.State, m.Err, m.SizeBytes, m.UpdatedAt = NotLoadable, f.foreign.problem(),
 			f.foreign.sizeBytes, f.foreign.changed
+		m.GGUF = f.foreign.format == formatGGUF && f.foreign.missing == ""
 		return
 	}
 	weights := f.at.matching(isWeights)
@@ -104,6 +105,7 @@ func (m *Model) refused(d Download, f folder, weights []file) {
 	}
 	if problem.From(m.Err).Code == problem.UnknownArchitecture {
 		m.State = NotLoadable
+		m.GGUF = len(weights) == 0 && len(f.at.matching(isGGUF)) > 0
 		if engine.IsDrafter(m.Source) {
 			m.State = Drafter
 		}

@@ -38,6 +38,7 @@ type Model struct {
 	State       State
 	Description engine.Description // zero unless State is Ready
 	Err         error              // why it cannot be used: a *problem.Problem; nil: it can
+	GGUF        bool               // a GGUF file or a folder of them, which can be converted
 	SizeBytes   int64              // of the weights that are present; 0: not known
 	UpdatedAt   time.Time          // last change of its files; zero: not known
 	Download    *Download          // nil unless State is Downloading

@@ -126,8 +126,9 @@ func TestScan(t *testing.T) {
 		{"links to the folder itself and to those above it",
 			[]string{"org/m/config.json = x", "plain/config.json = y", "loose.gguf = z", "a -> .",
 				"org/a -> ..", "org/b -> ../org", "org/c -> ../../..", "top -> /"},
-			[]string{"loose: This model is in GGUF format: Headroom runs .safetensors. Download " +
-				"the model in MLX's or Hugging Face's format: a folder of .safetensors files.",
+			[]string{"loose: This model is in GGUF format: Headroom runs .safetensors. Import " +
+				"it to convert it to MLX's format: drop the file on Headroom's window, or use " +
+				"`headroom models import FILE`.",
 				"org/m x", "plain y"}},
 		{"odd names", []string{"a[b]*/model.safetensors = x", "a[b]*/config.json = x"},
 			[]string{"a[b]* x"}},

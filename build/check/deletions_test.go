@@ -60,6 +60,7 @@ var deletions = map[string]deletes{
 	"engine/blockstore/sealed.go": {3, []string{"TestKeysLost", "TestEncryptionOff"}, ""},
 	"engine/blockstore/sweep.go":  {1, []string{"TestFilesOfOthersStay"}, ""},
 	"engine/blockstore/write.go":  {3, []string{"TestFilesOfOthersStay"}, ""},
+	"engine/convert/discard.go":   {2, []string{"TestDiscard"}, ""},
 	"engine/convert/files.go":     {1, []string{"TestRun", "TestForeignFiles"}, ""},
 	"engine/convert/resume.go":    {1, []string{"TestRun", "TestForeignFiles"}, ""},
 	"engine/convert/work.go":      {1, []string{"TestResume", "TestForeignFiles"}, ""},

@@ -15,6 +15,9 @@ var layers = []row{
 	{"Reading the files of model folders, within limits.", []string{
 		"engine/modelfile",
 	}},
+	{"Models in GGUF files: their metadata and the numbers in their blocks.", []string{
+		"engine/gguf",
+	}},
 	{"Parts of larger packages, each used by one package of a later row.", []string{
 		"engine/chat/jinja", "engine/prefix", "engine/tokenizer/regex", "engine/grammar/regular",
 	}},
@@ -92,6 +95,9 @@ var layers = []row{
 	}},
 	{"Checkpoints: config, quantization and weights, as layers need them.", []string{
 		"engine/checkpoint",
+	}},
+	{"Originals in Hugging Face's layout, as the files that were made of them tell.", []string{
+		"engine/gguf/original",
 	}},
 	{"Tokenizer and chat template of a model, for processes that have no device.", []string{
 		"engine/textproc",

@@ -22,6 +22,7 @@ import (
 
 	"headroom/app/disk"
 	"headroom/engine/checkpoint"
+	"headroom/engine/gguf/original"
 	"headroom/engine/models"
 	"headroom/engine/problem"
 	"headroom/kernels"
@@ -49,6 +50,9 @@ type Options struct {
 	Name string
 	// Progress, if it is not nil, is called now and then with the size of what is written.
 	Progress func(done, total int64)
+	// Verify, if it is not nil, is called when the folder is complete. If it returns an error, Run
+	// returns it, and the conversion counts as stopped: see Discard.
+	Verify func(folder string) error
 	// Warn, if it is not nil, is called with each thing that the user should know.
 	Warn func(text string)
 
@@ -65,11 +69,17 @@ type Result struct {
 	Kept          int // files that an earlier run had finished
 	BitsPerWeight float64
 	Seconds       float64
+	Types         []TypeResult // of a GGUF file whose codes were kept; see there
 }
 
 // Run converts the model in source to dest, a folder that it makes. Errors are Problems. If ctx
 // ends it stops and returns the error of ctx; the same call goes on later.
 func Run(ctx context.Context, source checkpoint.Source, dest string, o Options) (Result, error) {
+	return run(ctx, &conversion{source: source}, dest, o)
+}
+
+// run converts the source of c, and closes it.
+func run(ctx context.Context, c *conversion, dest string, o Options) (Result, error) {
 	begun := time.Now()
 	if o.free == nil {
 		o.free = disk.FreeBytes
@@ -80,11 +90,11 @@ func Run(ctx context.Context, source checkpoint.Source, dest string, o Options) 
 	if o.Warn == nil {
 		o.Warn = func(string) {}
 	}
-	c, err := open(source, o)
-	if err != nil {
+	c.o = o
+	defer c.close()
+	if err := c.open(); err != nil {
 		return Result{}, err
 	}
-	defer c.close()
 	if err := c.plan(); err != nil {
 		return Result{}, err
 	}
@@ -93,6 +103,7 @@ func Run(ctx context.Context, source checkpoint.Source, dest string, o Options) 
 	}
 	defer c.unlock()
 	c.warnOfBlock()
+	c.warnOfPlain()
 	if err := c.write(ctx); err != nil {
 		return Result{}, err
 	}
@@ -101,13 +112,14 @@ func Run(ctx context.Context, source checkpoint.Source, dest string, o Options) 
 	}
 	return Result{Bytes: c.bytes, Files: len(c.shards), Kept: c.keptShards,
 		BitsPerWeight: float64(c.bytes) * 8 / float64(max(c.parameters, 1)),
-		Seconds:       time.Since(begun).Seconds()}, nil
+		Seconds:       time.Since(begun).Seconds(), Types: c.typeResults()}, nil
 }
 
 // conversion is a running conversion.
 type conversion struct {
 	o       Options
 	source  checkpoint.Source
+	model   *original.Model // of a GGUF file, instead of source; nil: there is none
 	config  *checkpoint.Config
 	family  *family
 	weights *checkpoint.Weights
@@ -118,6 +130,7 @@ type conversion struct {
 	formats    formats
 	bytes      int64
 	parameters int64
+	lost       losses
 	block      bool // the model's block that drafts tokens was left out
 
 	dest       string
@@ -127,37 +140,50 @@ type conversion struct {
 }
 
 // open opens the model and refuses one that cannot be converted.
-func open(src checkpoint.Source, o Options) (*conversion, error) {
-	config, err := src.Config()
+func (c *conversion) open() (err error) {
+	if c.model != nil {
+		return c.openGGUF()
+	}
+	if c.config, err = c.source.Config(); err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	c.weights, err = checkpoint.Open(c.source, c.config, kernels.NewReference())
 	if err != nil {
-		return nil, err
-	}
-	c := &conversion{o: o, source: src, config: config, family: families[config.ModelType]}
-	if c.family == nil {
-		return nil, problem.Architecture(config.ModelType, Supported())
-	}
-	if err := models.Check(config); err != nil {
-		return nil, err
-	}
-	if c.formats, err = newFormats(o, c.family); err != nil {
-		return nil, err
-	}
-	if c.weights, err = checkpoint.Open(src, config, kernels.NewReference()); err != nil {
-		return nil, err
+		return err
 	}
 	c.reads = newReader(c.weights)
-	return c, nil
+	return nil
+}
+
+// check refuses an architecture or options that are not supported.
+func (c *conversion) check() (err error) {
+	if c.family = families[c.config.ModelType]; c.family == nil {
+		return problem.Architecture(c.config.ModelType, Supported())
+	}
+	if err := models.Check(c.config); err != nil {
+		return err
+	}
+	c.formats, err = newFormats(c.o, c.family)
+	return err
 }
 
 func (c *conversion) close() {
-	c.reads.close()
-	_ = c.weights.Close()
-	c.weights.Device.Close()
+	if c.model != nil {
+		_ = c.model.File.Close()
+	}
+	if c.weights != nil {
+		c.reads.close()
+		_ = c.weights.Close()
+		c.weights.Device.Close()
+	}
 }
 
 // plan sets the tensors of the result and their places.
 func (c *conversion) plan() error {
-	values, err := c.weights.Values()
+	values, err := c.values()
 	if err != nil {
 		return err
 	}
@@ -178,10 +204,28 @@ func (c *conversion) plan() error {
 	if err := c.setTypes(); err != nil {
 		return err
 	}
-	if err := c.formats.assign(c.tensors, c.config); err != nil {
+	if c.keepsCodes() {
+		c.keepFormats()
+	} else if err := c.formats.assign(c.tensors, c.config); err != nil {
 		return err
 	}
 	return c.layOut()
+}
+
+// values returns the tensors of the source as numbers.
+func (c *conversion) values() ([]checkpoint.Values, error) {
+	if c.model != nil {
+		return c.ggufValues(), nil
+	}
+	return c.weights.Values()
+}
+
+// readFile reads one of the files beside the weights.
+func (c *conversion) readFile(name string) ([]byte, error) {
+	if c.model != nil {
+		return c.model.ReadFile(name)
+	}
+	return c.source.ReadFile(name)
 }
 
 // keepsPacked reports whether experts that the original has in MLX's format stay packed.
@@ -193,7 +237,7 @@ func (c *conversion) checkPacking(values []checkpoint.Values) error {
 		return problem.New(problem.BadRequest, "Choose either to quantize or to dequantize",
 			"both were asked for", "Leave one of them out.")
 	}
-	if c.o.Quantize || c.o.Dequantize || c.keepsPacked() {
+	if c.o.Quantize || c.o.Dequantize || c.keepsPacked() || c.keepsCodes() {
 		return nil
 	}
 	for _, v := range values {
@@ -213,6 +257,17 @@ func (c *conversion) warnOfBlock() {
 		c.o.Warn(lost + ". To have it, copy " + file + " into its folder.")
 	} else if c.block {
 		c.o.Warn(lost + ", as with mlx-lm. Decoding is slower without it.")
+	}
+}
+
+// warnOfPlain says which modules of overrides stay plain.
+func (c *conversion) warnOfPlain() {
+	switch plain := c.formats.undivided; len(plain) {
+	case 0:
+	case 1:
+		c.o.Warn("A module stays plain: " + plain[0] + ".")
+	default:
+		c.o.Warn(fmt.Sprintf("%d modules stay plain: %s, and so on.", len(plain), plain[0]))
 	}
 }
 

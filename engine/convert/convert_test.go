@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"headroom/engine/checkpoint"
@@ -371,11 +373,8 @@ func TestForeignFiles(t *testing.T) {
 		t.Errorf("another conversion went on: %v", err)
 	}
 	var second string
-	c, err := open(at(source), o)
-	if err == nil {
-		err = c.plan()
-	}
-	if err != nil {
+	c := &conversion{source: at(source), o: o}
+	if err := errors.Join(c.open(), c.plan()); err != nil {
 		t.Fatal(err)
 	}
 	second = c.shards[1].name
@@ -574,5 +573,98 @@ func BenchmarkRun(b *testing.B) {
 		}
 		b.ReportMetric(float64(done.Bytes)/done.Seconds/1e9, "GB/s-written")
 		_ = os.RemoveAll(dest)
+	}
+}
+
+// TestUndividedOverride: a module whose rows are no multiple of the group of its override stays
+// plain, and a warning says so.
+func TestUndividedOverride(t *testing.T) {
+	var warnings []string
+	o := Options{Quantize: true, Group: 32, Overrides: []string{"*.down_proj=4:128"},
+		Warn: func(text string) { warnings = append(warnings, text) }}
+	_, err := Run(t.Context(), at(writeLlama(t, 2, 96)), filepath.Join(t.TempDir(), "dest"), o)
+	want := "2 modules stay plain: model.layers.0.mlp.down_proj has rows of 192 elements, which " +
+		"is no multiple of groups of 128, and so on."
+	if err != nil || len(warnings) != 1 || warnings[0] != want {
+		t.Errorf("the warnings are %q, %v", warnings, err)
+	}
+}
+
+// TestDiscard removes the files of a conversion that was stopped, and no others: not a file that a
+// person has put there, and no link in the place of a file of its own.
+func TestDiscard(t *testing.T) {
+	source, outside := writeLlama(t, 4, 96), filepath.Join(t.TempDir(), "outside")
+	stop, o := errors.New("stop"), Options{shardBytes: 300_000}
+	o.wrote = func(string) error { return stop }
+	dest := filepath.Join(t.TempDir(), "dest")
+	begin := func() {
+		if _, err := Run(t.Context(), at(source), dest, o); !errors.Is(err, stop) {
+			t.Fatal(err)
+		}
+	}
+	begin()
+	if err := Discard(dest); err != nil || exists(dest) {
+		t.Errorf("the folder is still there, %v", err)
+	}
+	begin()
+	if err := errors.Join(os.WriteFile(filepath.Join(dest, "notes.txt"), []byte("mine"), 0o644),
+		os.WriteFile(outside, []byte("mine"), 0o644),
+		os.Symlink(outside, filepath.Join(dest, "config.json"))); err != nil {
+		t.Fatal(err)
+	}
+	err := Discard(dest)
+	entries, _ := os.ReadDir(dest)
+	if problem.From(err).Code != problem.Exists || len(entries) != 2 || !exists(outside) ||
+		entries[0].Name() != "config.json" || entries[1].Name() != "notes.txt" {
+		t.Errorf("the folder has %v, %v", entries, err)
+	}
+	done := filepath.Join(t.TempDir(), "done")
+	if _, err := Run(t.Context(), at(source), done, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Discard(done); err != nil || !exists(done, "config.json") {
+		t.Errorf("a complete conversion was removed, %v", err)
+	}
+	refused := errors.New("refused")
+	o = Options{Verify: func(string) error { return refused }}
+	if _, err := Run(t.Context(), at(source), dest+"2", o); !errors.Is(err, refused) {
+		t.Fatal(err)
+	}
+	if err := Discard(dest + "2"); err != nil || exists(dest+"2") {
+		t.Errorf("what was refused is still there, %v", err)
+	}
+}
+
+// TestLockFolder: the lock's file goes when a conversion ends, and still only one at a time has the
+// folder.
+func TestLockFolder(t *testing.T) {
+	dir := t.TempDir()
+	var inside atomic.Int32
+	var workers sync.WaitGroup
+	for range 8 {
+		workers.Go(func() {
+			for range 300 {
+				lock, err := lockFolder(dir)
+				if problem.From(err).Code == problem.Busy {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := inside.Add(1); n != 1 {
+					t.Errorf("%d conversions have the folder", n)
+				}
+				for range 100 {
+					runtime.Gosched() // so that others open the file meanwhile
+				}
+				inside.Add(-1)
+				(&conversion{dest: dir, lock: lock}).unlock()
+			}
+		})
+	}
+	workers.Wait()
+	if exists(dir, lockFile) {
+		t.Error("the lock's file is still there")
 	}
 }

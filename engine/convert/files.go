@@ -39,6 +39,11 @@ func (c *conversion) finish() error {
 		}
 	}
 	disk.SyncDir(c.dest)
+	if c.o.Verify != nil {
+		if err := c.o.Verify(c.dest); err != nil {
+			return err
+		}
+	}
 	return wrap(os.Remove(filepath.Join(c.dest, stateFile)), "The folder cannot be written")
 }
 
@@ -79,7 +84,7 @@ func indented(v any) ([]byte, error) {
 // writeConfig writes config.json: that of the source with sorted keys, the token ids that end an
 // answer from generation_config.json, and the packing, as mlx-lm does.
 func (c *conversion) writeConfig() error {
-	data, err := c.source.ReadFile("config.json")
+	data, err := c.readFile("config.json")
 	if err != nil {
 		return err
 	}
@@ -134,7 +139,7 @@ func (c *conversion) dropInnerQuantization(keys map[string]json.RawMessage) erro
 
 // endTokens returns eos_token_id of generation_config.json, or nil.
 func (c *conversion) endTokens() json.RawMessage {
-	data, err := c.source.ReadFile("generation_config.json")
+	data, err := c.readFile("generation_config.json")
 	if err != nil {
 		return nil
 	}
@@ -171,39 +176,57 @@ func (f *formats) config() json.RawMessage {
 
 // copyFiles copies the tokenizer, the chat template and others.
 func (c *conversion) copyFiles() error {
-	tree := c.source.FS
-	if c.source.Dir != "" {
-		tree = os.DirFS(c.source.Dir)
-	}
-	entries, err := fs.ReadDir(tree, ".")
+	names, err := c.fileNames()
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		if !slices.ContainsFunc(copied, func(pattern string) bool {
-			ok, _ := path.Match(pattern, e.Name())
-			return ok
-		}) || strings.HasSuffix(e.Name(), ".safetensors") {
+	for _, name := range names {
+		if !isCopied(name) {
 			continue
 		}
-		data, err := c.source.ReadFile(e.Name())
+		data, err := c.readFile(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil { // a folder, or one that is too large to be what it is called
-			c.o.Warn(fmt.Sprintf("%s was not copied: %v", e.Name(), err))
+			c.o.Warn(fmt.Sprintf("%s was not copied: %v", name, err))
 			continue
 		}
-		if err := c.writeFile(e.Name(), data); err != nil {
+		if err := c.writeFile(name, data); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// isCopied reports whether the result has the source's file of this name.
+func isCopied(name string) bool {
+	return !strings.HasSuffix(name, ".safetensors") &&
+		slices.ContainsFunc(copied, func(pattern string) bool {
+			ok, _ := path.Match(pattern, name)
+			return ok
+		})
+}
+
+// fileNames returns the names of the files of the source.
+func (c *conversion) fileNames() (names []string, err error) {
+	if c.model != nil {
+		return c.model.FileNames(), nil
+	}
+	tree := c.source.FS
+	if c.source.Dir != "" {
+		tree = os.DirFS(c.source.Dir)
+	}
+	entries, err := fs.ReadDir(tree, ".")
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, err
+}
+
 // writeCard writes README.md: the properties of the source's card with those of an MLX model.
 func (c *conversion) writeCard() error {
-	data, err := c.source.ReadFile("README.md")
+	data, err := c.readFile("README.md")
 	if err != nil {
 		data = []byte("---\nlanguage: en\n---\n")
 	}

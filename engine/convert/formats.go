@@ -34,6 +34,9 @@ type formats struct {
 	family    *family
 	overrides []override
 
+	// undivided says of the modules of overrides that stay plain why they do.
+	undivided []string
+
 	keepsMXFP4 bool // some experts stay packed
 
 	// entries has what config.json says of single modules: a format, or false.
@@ -52,6 +55,14 @@ type entry struct {
 	Group int    `json:"group_size"`
 	Bits  int    `json:"bits"`
 	Mode  string `json:"mode,omitempty"`
+}
+
+// formatText describes a format, as in "4-bit, group 32".
+func formatText(f quantize.Format) string {
+	if f.Mode != kernels.Affine {
+		return f.Mode.String()
+	}
+	return fmt.Sprintf("%d-bit, group %d", f.Bits, f.Group)
 }
 
 func entryOf(f quantize.Format) entry { return entry{f.Group, f.Bits, f.Mode.String()} }
@@ -85,7 +96,11 @@ func newFormats(o Options, f *family) (formats, error) {
 		format.Group = o.Group
 	}
 	if err := format.Check(); err != nil {
-		return refuse("got "+err.Error(), "Choose one of these.")
+		fix := "Choose one of these."
+		if format.Mode != kernels.Affine {
+			fix = "Leave the bits and the group size out, or choose another mode than " + mode + "."
+		}
+		return refuse("got "+err.Error(), fix)
 	}
 	if _, known := recipes[o.Recipe]; o.Recipe != "" {
 		switch {
@@ -165,6 +180,10 @@ func (f *formats) assign(tensors []*tensor, c *checkpoint.Config) error {
 		v := f.overridden(module)
 		format, e := f.of(module, v, layers)
 		if format != nil && (t.cols%format.Group != 0 || v == nil && t.cols%f.all.Group != 0) {
+			if v != nil {
+				f.undivided = append(f.undivided, fmt.Sprintf("%s has rows of %d elements, which "+
+					"is no multiple of groups of %d", module, t.cols, format.Group))
+			}
 			format, e = nil, nil // as mlx-lm does: it stays plain
 		}
 		t.format = format

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"headroom/engine/checkpoint"
+	"headroom/engine/gguf"
+	"headroom/engine/gguf/original"
 	"headroom/engine/problem"
 	"headroom/engine/safetensors"
 	"headroom/kernels"
@@ -18,6 +20,10 @@ import (
 // reader reads the values of a checkpoint. Its methods are safe for concurrent use.
 type reader struct {
 	weights *checkpoint.Weights
+
+	// Of a GGUF file, instead of weights:
+	gguf   *gguf.File
+	blocks map[*checkpoint.Values]*original.Tensor
 
 	mu     sync.Mutex
 	files  map[*safetensors.File]io.ReaderAt
@@ -84,6 +90,7 @@ type scratch struct {
 	in, cast    []byte
 	matrix      []byte
 	row, sorted []float32
+	floats      []float32 // of a piece of a GGUF file
 	out         [3][]byte
 }
 
@@ -98,6 +105,9 @@ func grow[T any](b *[]T, n int) []T {
 // rows returns rows [from, to) of t in its type, or as they are in the file if t is raw. The result
 // is valid until s is used again.
 func (r *reader) rows(t *tensor, from, to int, s *scratch) ([]byte, error) {
+	if r.gguf != nil {
+		return r.blockRows(t, from, to, s)
+	}
 	if v := t.values[0]; v.Packing != "" {
 		return r.unpackRows(t, from, to, s)
 	}

@@ -37,6 +37,7 @@ var errDamaged = errors.New("a file of an earlier run has changed")
 type state struct {
 	Plan   string              `json:"plan"`
 	Shards map[string][]uint32 `json:"shards"` // of finished files: a checksum of each piece
+	Files  []string            `json:"files"`  // that the conversion creates, finished or not
 
 	written atomic.Int64
 	total   int64
@@ -47,20 +48,31 @@ func (c *conversion) fingerprint() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d\n", version)
 	for _, t := range c.tensors {
-		fmt.Fprintf(h, "%s %v %v %v %v\n", t.name, t.shape, t.pick, t.transposed, t.add)
+		fmt.Fprintf(h, "%s %v %v %v %v %v\n", t.name, t.shape, t.pick, t.transposed, t.add, t.kept)
 	}
 	for _, s := range c.shards {
 		h.Write(s.header)
 	}
-	config, _ := c.source.ReadFile("config.json")
+	config, _ := c.readFile("config.json")
 	h.Write(config)
-	for _, f := range c.weights.Files() {
-		if info, err := os.Stat(f.Path()); err == nil {
-			fmt.Fprintf(h, "%s %d %d\n", filepath.Base(f.Path()), info.Size(),
+	for _, path := range c.paths() {
+		if info, err := os.Stat(path); err == nil {
+			fmt.Fprintf(h, "%s %d %d\n", filepath.Base(path), info.Size(),
 				info.ModTime().UnixNano())
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// paths returns the files of weights of the source.
+func (c *conversion) paths() (paths []string) {
+	if c.model != nil {
+		return c.model.File.Paths()
+	}
+	for _, f := range c.weights.Files() {
+		paths = append(paths, f.Path())
+	}
+	return paths
 }
 
 // begin makes the folder, or finds what an earlier run has left there.
@@ -72,12 +84,16 @@ func (c *conversion) begin(dest string) error {
 	}
 	plan := c.fingerprint()
 	old, found := readState(c.dest)
-	if err := c.checkFolder(old, found, plan); err != nil {
+	err := c.checkFolder(old, found, plan)
+	if err != nil {
 		return err
 	}
 	c.state.Plan, c.state.Shards, c.state.total = plan, map[string][]uint32{}, c.bytes
 	if found && old.Plan == plan {
 		c.state.Shards = old.Shards
+	}
+	if c.state.Files, err = c.created(); err != nil {
+		return wrap(err, "The files beside the weights cannot be read")
 	}
 	if err := c.checkSpace(); err != nil {
 		return err
@@ -85,22 +101,42 @@ func (c *conversion) begin(dest string) error {
 	if err := os.MkdirAll(c.dest, 0o755); err != nil {
 		return wrap(err, "The folder cannot be made")
 	}
-	lock, err := disk.TryLock(filepath.Join(c.dest, lockFile), 0o644)
-	if errors.Is(err, disk.ErrLocked) {
-		return problem.New(problem.Busy, "This model is being converted already",
-			"another program writes to "+c.dest, "Wait until it is done.")
-	}
+	lock, err := lockFolder(c.dest)
 	if err != nil {
-		return wrap(err, "The folder cannot be written")
+		return err
 	}
 	c.lock = lock
 	return wrap(c.saveState(), "The folder cannot be written")
 }
 
-// unlock ends the use of the folder.
+// lockFolder locks a folder, so that one conversion writes to it. The error is a Problem.
+//
+// Another process may have opened the lock's file before its owner removed it: what it locks then
+// is no file of the folder. So a lock counts only if the file is still there.
+func lockFolder(dest string) (interface{ Unlock() error }, error) {
+	path := filepath.Join(dest, lockFile)
+	for {
+		lock, err := disk.TryLock(path, 0o644)
+		if errors.Is(err, disk.ErrLocked) {
+			return nil, problem.New(problem.Busy, "This model is being converted already",
+				"another program writes to "+dest, "Wait until it is done.")
+		}
+		if err != nil {
+			return nil, wrap(err, "The folder cannot be written")
+		}
+		held, err := lock.Stat()
+		if now, nowErr := os.Lstat(path); err == nil && nowErr == nil && os.SameFile(held, now) {
+			return lock, nil
+		}
+		_ = lock.Unlock()
+	}
+}
+
+// unlock ends the use of the folder. The file goes while it is locked, so that it is never that of
+// another conversion.
 func (c *conversion) unlock() {
-	_ = c.lock.Unlock()
 	_ = os.Remove(filepath.Join(c.dest, lockFile))
+	_ = c.lock.Unlock()
 }
 
 // same reports whether two paths are the same folder.

@@ -32,6 +32,7 @@ type tensor struct {
 
 	dtype  kernels.DType    // of the elements, unless they are raw
 	format *quantize.Format // nil: plain
+	kept   bool             // the codes of a GGUF file stay as they are
 
 	parts [3]part // the tensors in the file: the elements or codes, the scales, the biases
 }
@@ -97,8 +98,19 @@ func (c *conversion) setTypes() error {
 	if err != nil {
 		return err
 	}
+	if c.model != nil {
+		if err := c.ggufTypes(); err != nil {
+			return err
+		}
+	}
 	for _, t := range c.tensors {
 		if t.isRaw {
+			continue
+		}
+		if c.model != nil {
+			if target != nil && !c.family.keeps(t.name) {
+				t.dtype = *target
+			}
 			continue
 		}
 		t.dtype = kernels.BF16 // of unpacked values

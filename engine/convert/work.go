@@ -86,6 +86,18 @@ func (c *conversion) each(ctx context.Context, pieces []piece,
 // compute returns the parts of a piece, in the memory of s.
 func (c *conversion) compute(p piece, isa cpu.ISA, s *scratch) (out [3][]byte, err error) {
 	t := p.t
+	if t.format != nil {
+		for i := range t.parts {
+			if t.parts[i].name != "" {
+				out[i] = grow(&s.out[i], t.parts[i].rowBytes*(p.to-p.from))
+			}
+		}
+	}
+	if t.kept {
+		lost, err := c.keepCodes(p, out, s)
+		c.lost.add(c.reads.blocks[t.values[0]].Type(), lost)
+		return out, err
+	}
 	rows, err := c.reads.rows(t, p.from, p.to, s)
 	if err != nil {
 		return out, err
@@ -94,12 +106,10 @@ func (c *conversion) compute(p piece, isa cpu.ISA, s *scratch) (out [3][]byte, e
 		out[0] = rows
 		return out, nil
 	}
-	for i := range t.parts {
-		if t.parts[i].name != "" {
-			out[i] = grow(&s.out[i], t.parts[i].rowBytes*(p.to-p.from))
-		}
-	}
 	t.format.Pack(isa, packedOf(out), rows, t.dtype)
+	if c.keepsCodes() {
+		c.lost.add(c.reads.blocks[t.values[0]].Type(), c.measure(p, out, s))
+	}
 	return out, nil
 }
 

@@ -18,6 +18,8 @@ import (
 const (
 	runnable = "Pick another model: Headroom runs language models, embedding models and " +
 		"rerankers."
+	convert = "Import it to convert it to MLX's format: drop the file on Headroom's window, or " +
+		"use `headroom models import FILE`."
 	download = "Download the model in MLX's or Hugging Face's format: a folder of " +
 		".safetensors files."
 )
@@ -54,12 +56,14 @@ func IsModelWeights(name string) bool { return matches(name, weightNames) }
 // Format returns the Problem of a model in another format, such as GGUF. more, if it is not empty,
 // is a fact to add.
 func Format(format, more string) *problem.Problem {
-	why := "Headroom runs .safetensors"
+	why, fix := "Headroom runs .safetensors", download
+	if format == "GGUF" {
+		fix = convert
+	}
 	if more != "" {
 		why += "; " + more
 	}
-	return problem.New(problem.UnknownArchitecture, "This model is in "+format+" format", why,
-		download)
+	return problem.New(problem.UnknownArchitecture, "This model is in "+format+" format", why, fix)
 }
 
 // contents are the names in a folder.

@@ -107,7 +107,9 @@ func TestForeign(t *testing.T) {
 		{"both of Mistral's formats",
 			[]string{"consolidated.safetensors = x", "model.safetensors = x"}, ""},
 		{"GGUF with a config", []string{"config.json = {}", "x-Q4_K_M.GGUF = x"},
-			inFormat("GGUF")},
+			"This model is in GGUF format: Headroom runs .safetensors. Import it to convert it " +
+				"to MLX's format: drop the file on Headroom's window, or use `headroom models " +
+				"import FILE`."},
 		{"whisper.cpp", []string{"ggml-base.bin = x"}, inFormat("GGML")},
 		{"Core ML", []string{"config.json = {}", "model.mlpackage/Manifest.json = {}"},
 			inFormat("Core ML")},

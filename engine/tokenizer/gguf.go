@@ -5,21 +5,14 @@ package tokenizer
 // Source: https://github.com/ggml-org/ggml, docs/gguf.md
 
 import (
-	"bufio"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 	"strings"
-)
 
-// Limits of the header of a GGUF file. The largest known ones have 30 MB.
-const (
-	maxHeaderBytes = 256 << 20
-	maxHeaderKeys  = 65_536
-	maxKeyBytes    = 65_535
+	"headroom/engine/gguf"
 )
 
 // ggufVocabulary has the keys of a GGUF file that matter for encoding.
@@ -36,10 +29,14 @@ type ggufVocabulary struct {
 	removeSpaces     bool
 }
 
+func newGGUFVocabulary() *ggufVocabulary {
+	return &ggufVocabulary{bos: -1, eos: -1, separator: -1, class: -1}
+}
+
 // ParseGGUF reads the vocabulary from the beginning of a GGUF file. It reads no further than the
 // header. Its errors name the part that is invalid or not supported.
 func ParseGGUF(file io.Reader) (*Tokenizer, error) {
-	v := &ggufVocabulary{bos: -1, eos: -1, separator: -1, class: -1}
+	v := newGGUFVocabulary()
 	if err := v.read(file); err != nil {
 		return nil, fmt.Errorf("tokenizer: the header of the GGUF file: %w", err)
 	}
@@ -99,24 +96,34 @@ func (v *ggufVocabulary) vocabulary() (*vocabulary, error) {
 
 // surround sets the special tokens before and after a text.
 func (v *ggufVocabulary) surround(t *Tokenizer) error {
-	var before, after []int32
-	add := func(ids *[]int32, id float64, wanted *bool, otherwise bool) error {
+	before, after := v.edges()
+	for _, id := range slices.Concat(before, after) {
+		if err := t.checkID("a special token", id); err != nil {
+			return err
+		}
+	}
+	return t.surround(before, after)
+}
+
+// edges returns the special tokens before and after a text.
+func (v *ggufVocabulary) edges() (before, after []int32) {
+	add := func(ids *[]int32, id float64, wanted *bool, otherwise bool) {
 		if wanted != nil {
 			otherwise = *wanted
 		}
-		if !otherwise || id < 0 {
-			return nil
+		if otherwise && id >= 0 && id <= math.MaxInt32 {
+			*ids = append(*ids, int32(id))
 		}
-		*ids = append(*ids, int32(id))
-		return t.checkID("a special token", int32(id))
 	}
 	first, last := v.bos, v.eos
 	if v.model == "bert" {
 		first, last = v.class, v.separator
 	}
-	return errors.Join(add(&before, first, v.addBOS, v.model == "bert" || v.model == "llama"),
-		add(&after, last, v.addEOS, v.model == "bert" || v.model == "t5"),
-		t.surround(before, after))
+	begins := v.model == "bert" || v.model == "llama" ||
+		v.model == "gpt2" && ggufPatterns[v.pre].addBOS
+	add(&before, first, v.addBOS, begins)
+	add(&after, last, v.addEOS, v.model == "bert" || v.model == "t5")
+	return before, after
 }
 
 // byteLevel makes a tokenizer of byte-level BPE.
@@ -223,77 +230,55 @@ func (v *ggufVocabulary) wordPiece(list *vocabulary) (*Tokenizer, error) {
 
 const bertJSON = `{"clean_text":true,"handle_chinese_chars":true,"lowercase":true}`
 
-// ggufReader reads a header.
-type ggufReader struct {
-	r    *bufio.Reader
-	left int // bytes that may still be read
-}
-
 // read reads the keys of the vocabulary.
 func (v *ggufVocabulary) read(file io.Reader) error {
-	r := &ggufReader{bufio.NewReaderSize(file, 1<<16), maxHeaderBytes}
-	magic, err := r.bytes(4)
-	if err != nil || string(magic) != "GGUF" {
-		return errors.Join(errors.New("it does not begin with GGUF"), err)
-	}
-	version, err := r.number(4)
-	if err != nil || version < 2 || version > 3 {
-		return errors.Join(fmt.Errorf("its version is %d, expected 2 or 3", version), err)
-	}
-	if _, err := r.number(8); err != nil { // tensors
+	h, err := gguf.ReadHeader(file, func(key string) bool {
+		return strings.HasPrefix(key, ggufPrefix)
+	})
+	if err != nil {
 		return err
 	}
-	keys, err := r.number(8)
-	if err != nil || keys > maxHeaderKeys {
-		return errors.Join(fmt.Errorf("it has %d keys, the limit is %d", keys, maxHeaderKeys), err)
-	}
-	for range keys {
-		key, err := r.text(maxKeyBytes)
-		if err != nil {
-			return err
-		}
-		value, err := r.value(strings.HasPrefix(key, "tokenizer.ggml."))
-		if err != nil {
-			return fmt.Errorf("%.80s: %w", key, err)
-		}
-		v.set(strings.TrimPrefix(key, "tokenizer.ggml."), value)
-	}
+	v.setAll(h.Metadata)
 	return nil
 }
 
-// ggufValue is the value of a key: a text, a number or an array of either.
-type ggufValue struct {
-	text    string
-	number  float64
-	texts   []string
-	numbers []float64
+// ggufPrefix begins the keys of the vocabulary.
+const ggufPrefix = "tokenizer.ggml."
+
+// setAll sets what metadata has of the vocabulary.
+func (v *ggufVocabulary) setAll(m gguf.Metadata) {
+	for key, value := range m {
+		if name, ok := strings.CutPrefix(key, ggufPrefix); ok {
+			v.set(name, value)
+		}
+	}
 }
 
-func (v *ggufVocabulary) set(key string, value ggufValue) {
-	flag := value.number != 0
+func (v *ggufVocabulary) set(key string, value gguf.Value) {
+	flag := value.Number != 0
 	switch key {
 	case "model":
-		v.model = value.text
+		v.model = value.Text
 	case "pre":
-		v.pre = value.text
+		v.pre = value.Text
 	case "tokens":
-		v.tokens = value.texts
+		v.tokens = value.Texts
 	case "merges":
-		v.merges = value.texts
+		v.merges = value.Texts
 	case "scores":
-		v.scores = value.numbers
+		v.scores = value.Numbers
 	case "token_type":
-		v.kinds = value.numbers
+		v.kinds = value.Numbers
 	case "precompiled_charsmap":
-		v.charsMap = value.numbers
+		v.charsMap = value.Numbers
 	case "bos_token_id":
-		v.bos = value.number
+		v.bos = value.Number
 	case "eos_token_id":
-		v.eos = value.number
+		v.eos = value.Number
 	case "seperator_token_id": // so it is spelled
-		v.separator = value.number
+		v.separator = value.Number
 	case "cls_token_id":
-		v.class = value.number
+		v.class = value.Number
 	case "add_bos_token":
 		v.addBOS = &flag
 	case "add_eos_token":
@@ -303,108 +288,4 @@ func (v *ggufVocabulary) set(key string, value ggufValue) {
 	case "remove_extra_whitespaces":
 		v.removeSpaces = flag
 	}
-}
-
-func (r *ggufReader) bytes(n int) ([]byte, error) {
-	if r.left -= n; n < 0 || r.left < 0 {
-		return nil, fmt.Errorf("it has more than %d bytes", maxHeaderBytes)
-	}
-	out := make([]byte, n)
-	_, err := io.ReadFull(r.r, out)
-	return out, err
-}
-
-// number reads an unsigned integer of up to eight bytes.
-func (r *ggufReader) number(size int) (uint64, error) {
-	var b [8]byte
-	if r.left -= size; r.left < 0 {
-		return 0, fmt.Errorf("it has more than %d bytes", maxHeaderBytes)
-	}
-	_, err := io.ReadFull(r.r, b[:size])
-	return binary.LittleEndian.Uint64(b[:]), err
-}
-
-func (r *ggufReader) text(limit uint64) (string, error) {
-	size, err := r.number(8)
-	if err != nil || size > limit {
-		return "", errors.Join(fmt.Errorf("a text has %d bytes, the limit is %d", size, limit), err)
-	}
-	b, err := r.bytes(int(size))
-	return string(b), err
-}
-
-// Types of values.
-const (
-	ggufFloat32, ggufString, ggufArray, ggufFloat64 = 6, 8, 9, 12
-
-	maxTextBytes = 4 << 20 // such as a chat template
-)
-
-// ggufSizes has the bytes of the types of numbers, and 0 for others.
-var ggufSizes = [13]int{1, 1, 2, 2, 4, 4, ggufFloat32: 4, 7: 1, 10: 8, 11: 8, ggufFloat64: 8}
-
-// value reads the type of a value and the value. Arrays are kept if keep is true.
-func (r *ggufReader) value(keep bool) (out ggufValue, err error) {
-	kind, err := r.number(4)
-	if err != nil {
-		return out, err
-	}
-	switch kind {
-	case ggufString:
-		out.text, err = r.text(maxTextBytes)
-		return out, err
-	case ggufArray:
-		return r.array(keep)
-	}
-	out.number, err = r.numberOf(kind)
-	return out, err
-}
-
-func (r *ggufReader) array(keep bool) (out ggufValue, err error) {
-	kind, err := r.number(4)
-	if err != nil {
-		return out, err
-	}
-	count, err := r.number(8)
-	if err != nil || count > maxHeaderBytes || keep && count > 4*maxVocab {
-		return out, errors.Join(fmt.Errorf("an array has %d values", count), err)
-	}
-	for range count {
-		if kind == ggufString {
-			text, err := r.text(maxTokenBytes)
-			if err != nil {
-				return out, err
-			}
-			if keep {
-				out.texts = append(out.texts, text)
-			}
-			continue
-		}
-		number, err := r.numberOf(kind)
-		if err != nil {
-			return out, err
-		}
-		if keep {
-			out.numbers = append(out.numbers, number)
-		}
-	}
-	out.texts, out.numbers = slices.Clip(out.texts), slices.Clip(out.numbers)
-	return out, nil
-}
-
-func (r *ggufReader) numberOf(kind uint64) (float64, error) {
-	if kind >= uint64(len(ggufSizes)) || ggufSizes[kind] == 0 {
-		return 0, fmt.Errorf("a value has the type %d", kind)
-	}
-	n, err := r.number(ggufSizes[kind])
-	switch kind {
-	case ggufFloat32:
-		return float64(math.Float32frombits(uint32(n))), err
-	case ggufFloat64:
-		return math.Float64frombits(n), err
-	case 1, 3, 5, 11: // signed
-		shift := 64 - 8*ggufSizes[kind]
-		return float64(int64(n<<shift) >> shift), err
-	}
-	return float64(n), err
 }

@@ -9,6 +9,7 @@ type ggufPattern struct {
 	patterns     []string
 	ignoreMerges bool
 	nfc          bool // text is normalized
+	addBOS       bool // unless add_bos_token says otherwise
 }
 
 // ggufPatterns has the values of tokenizer.ggml.pre.
@@ -19,8 +20,9 @@ var ggufPatterns = func() map[string]ggufPattern {
 			names[name] = p
 		}
 	}
-	add(ggufPattern{patterns: []string{llama3Pattern}, ignoreMerges: true}, "llama3", "llama-v3",
-		"llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano")
+	add(ggufPattern{patterns: []string{llama3Pattern}, ignoreMerges: true, addBOS: true}, "llama3",
+		"llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2",
+		"jina-v5-nano")
 	add(ggufPattern{patterns: []string{llama3Pattern}}, "dbrx", "smaug-bpe", "glm4", "chatglm-bpe")
 	add(ggufPattern{patterns: []string{qwen2Pattern}, nfc: true}, "qwen2", "deepseek-r1-qwen",
 		"stablelm2", "hunyuan", "solar-open", "megrez", "kormo", "f2llmv2")
@@ -40,7 +42,7 @@ var ggufPatterns = func() map[string]ggufPattern {
 		"deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4")
 	add(ggufPattern{patterns: []string{"[\\p{P}\\$\\+<=>\\^~\\|`]+", gpt2Pattern,
 		`[0-9][0-9][0-9]`}}, "falcon")
-	add(ggufPattern{patterns: []string{tekkenPattern}, ignoreMerges: true}, "tekken")
+	add(ggufPattern{patterns: []string{tekkenPattern}, ignoreMerges: true, addBOS: true}, "tekken")
 	add(ggufPattern{patterns: []string{o200kPattern}}, "gpt-4o", "llama4", "kanana2", "minimax-m2")
 	return names
 }()

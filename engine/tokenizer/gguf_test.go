@@ -26,7 +26,7 @@ func ggufFile(pairs ...any) []byte {
 		text(pairs[i].(string))
 		switch v := pairs[i+1].(type) {
 		case string:
-			number(uint32(ggufString))
+			number(uint32(8))
 			text(v)
 		case uint32:
 			number(uint32(4))
@@ -35,17 +35,17 @@ func ggufFile(pairs ...any) []byte {
 			number(uint32(7))
 			number(v)
 		case []string:
-			number([]uint32{ggufArray, ggufString})
+			number([]uint32{9, 8})
 			number(uint64(len(v)))
 			for _, s := range v {
 				text(s)
 			}
 		case []float32:
-			number([]uint32{ggufArray, ggufFloat32})
+			number([]uint32{9, 6})
 			number(uint64(len(v)))
 			number(v)
 		case []int32:
-			number([]uint32{ggufArray, 5})
+			number([]uint32{9, 5})
 			number(uint64(len(v)))
 			number(v)
 		default:

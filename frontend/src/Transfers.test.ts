@@ -67,6 +67,29 @@ async function fill(label: string, value: string) {
   await pass(10);
 }
 
+test('a GGUF file in the list is converted by an import', async () => {
+  await open((b) => {
+    b.found = [
+      fakeModel({
+        id: 'small',
+        name: 'small',
+        path: '/home/you/models/small.gguf',
+        state: 'not_loadable',
+        error: 'This model is in GGUF format',
+        convertible: true,
+      }),
+    ];
+  });
+  await click(/unsupported/i);
+  await click(/^Convert to MLX: small$/);
+  expect(all('import-item').map((item) => item.textContent?.replace(/\s+/g, ' ').trim())).toEqual([
+    'small.gguf 18.6 GB, converted to MLX; the GGUF file stays',
+  ]);
+  expect(document.querySelector('input[value="move"]')).toBeNull();
+  await click(/^Convert 1 model, 18.6 GB$/, document.querySelector('dialog')!);
+  expect(acts()).toContain('import copy /home/you/models/small.gguf');
+});
+
 test('a drop on any page shows a plan, whose mode can be changed before it starts', async () => {
   vi.stubGlobal('runtime', {
     OnFileDrop: (take: typeof dropped) => (dropped = take),
@@ -410,6 +433,7 @@ test('progress, items and plans are formatted as text', () => {
     path: '/to/m',
     bytes: 2e9,
     writtenBytes: 2e9,
+    converts: false,
     clones: true,
     error: null,
     job: '',
@@ -422,6 +446,9 @@ test('progress, items and plans are formatted as text', () => {
     '2.0 GB, moved on one disk: nothing is written',
   );
   expect(itemText(item, 'link')).toBe('2.0 GB, linked: nothing is copied, and it stays in /from/m');
+  expect(itemText({ ...item, converts: true }, 'copy')).toBe(
+    '2.0 GB, converted to MLX; the GGUF file stays',
+  );
   expect(jobText(fakeJob({ state: 'waiting' }))).toBe('Queued');
   expect(jobText(fakeJob({ state: 'running', totalBytes: 0, doneBytes: 5e6 }))).toBe('5.0 MB');
   expect(jobText(fakeJob({ state: 'done', doneBytes: 5e9 }))).toBe('5.0 GB, verified');

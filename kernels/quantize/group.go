@@ -29,7 +29,7 @@ func (f Format) plain(to Packed, data []byte, dtype kernels.DType) {
 		default:
 			to.Scales[g] = mxGroup(codes, group, f.Bits)
 		}
-		putCodes(to.Codes[at/8*f.Bits:], codes, f.Bits)
+		PutCodes(to.Codes[at/8*f.Bits:], codes, f.Bits)
 	}
 }
 
@@ -71,8 +71,9 @@ func float16(b uint32) uint16 {
 	return sign | uint16((b+0xfff+b>>13&1-(127-15)<<23)>>13)
 }
 
-// putCodes stores codes as a stream of bits, lowest bit first.
-func putCodes(to []byte, codes []uint8, bits int) {
+// PutCodes stores codes of so many bits as a stream of bits, lowest bit first. The codes are whole
+// bytes together.
+func PutCodes(to []byte, codes []uint8, bits int) {
 	window, have, next := uint32(0), 0, 0
 	for _, c := range codes {
 		window |= uint32(c) << have

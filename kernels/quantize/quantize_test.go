@@ -172,7 +172,7 @@ func TestStream(t *testing.T) {
 		8: {1, 2, 3, 4, 5, 6, 7, 0},
 	} {
 		got := make([]byte, bits)
-		if putCodes(got, codes, bits); !bytes.Equal(got, want) {
+		if PutCodes(got, codes, bits); !bytes.Equal(got, want) {
 			t.Errorf("%d bits: got %x, expected %x", bits, got, want)
 		}
 	}

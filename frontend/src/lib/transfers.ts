@@ -71,15 +71,20 @@ export function leftText({ secondsLeft }: Total): string {
 /** What an import does with one item: "18.6 GB, copied". */
 export function itemText(item: ImportItem, mode: ImportPlan['mode']): string {
   const bytes = diskBytes(item.bytes);
+  if (item.converts) return t.converted(bytes);
   if (mode === 'link') return t.linked(bytes, item.source);
   const move = mode === 'move';
   if (item.writtenBytes === 0) return move ? t.movedOnOneDisk(bytes) : t.copiedOnOneDisk(bytes);
   return (move ? t.moved(bytes) : t.copied(bytes)) + (item.clones ? t.cloned : '');
 }
 
-/** The button of an import: "Copy 2 models, 19.2 GB". Empty when nothing can be imported. */
+/**
+ * The button of an import: "Copy 2 models, 19.2 GB", or "Convert 1 model, 4.7 GB". Empty when
+ * nothing can be imported.
+ */
 export function planText(plan: ImportPlan): string {
   const items = plan.items.filter(({ error }) => !error);
   if (items.length === 0) return '';
-  return t[plan.mode](items.length, diskBytes(items.reduce((sum, { bytes }) => sum + bytes, 0)));
+  const does = items.every(({ converts }) => converts) ? 'convert' : plan.mode;
+  return t[does](items.length, diskBytes(items.reduce((sum, { bytes }) => sum + bytes, 0)));
 }

@@ -107,6 +107,8 @@ export const modelTable = {
   cancelLabel: (name: Text) => `Cancel loading: ${name}`,
   resume: 'Resume',
   resumeLabel: (name: Text) => `Resume the download: ${name}`,
+  convert: 'Convert…',
+  convertLabel: (name: Text) => `Convert to MLX: ${name}`,
 };
 
 export const need = {
@@ -305,10 +307,12 @@ export const transfers = {
   movedOnOneDisk: (bytes: Text) => `${bytes}, moved on one disk: nothing is written`,
   copied: (bytes: Text) => `${bytes}, copied`,
   copiedOnOneDisk: (bytes: Text) => `${bytes}, copied on one disk: nothing is written`,
+  converted: (bytes: Text) => `${bytes}, converted to MLX; the GGUF file stays`,
   /** Follows an amount that a file system may store once for both copies. */
   cloned: '; the copy can share disk space with the original',
   copy: (models: Text, bytes: Text) => `Copy ${counted(models, 'model', 'models')}, ${bytes}`,
   move: (models: Text, bytes: Text) => `Move ${counted(models, 'model', 'models')}, ${bytes}`,
+  convert: (models: Text, bytes: Text) => `Convert ${counted(models, 'model', 'models')}, ${bytes}`,
   link: (models: Text, bytes: Text) => `Link ${counted(models, 'model', 'models')}, ${bytes}`,
 };
 
@@ -320,7 +324,7 @@ export const importSheet = {
   choose: 'Choose…',
   help:
     'A model folder contains config.json and .safetensors files. A folder of several model ' +
-    'folders works too.',
+    'folders works too. A GGUF file is converted to MLX.',
   mode: 'How',
   copy: 'Copy',
   copyHelp: 'The original folder stays.',

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: c2dc72e815b2dfce9b92131a30136cf355c39652bba274c3c55676c45238dfd3
+// SHA-256 of openapi.json: 0135b070290d4d55a64facec017d5d44a48339fe14b2790a120112ef2e6af48e
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -508,6 +508,7 @@ export interface HostModel {
   blockUnused: string;
   bundled: boolean;
   contextTokens: number;
+  convertible: boolean;
   download: HostDownload | null;
   drafts: boolean;
   error: string;
@@ -755,6 +756,7 @@ export interface HubSuggestions {
 export interface ImportItem {
   bytes: number;
   clones: boolean;
+  converts: boolean;
   error: HostError | null;
   job: string;
   listed: string;

@@ -60,6 +60,7 @@ export class FakeTransfers implements TransfersBackend {
       path: refused ? '' : `/home/you/models/${name}`,
       bytes: 18.6e9,
       writtenBytes: mode === 'copy' && !refused ? 18.6e9 : 0,
+      converts: path.endsWith('.gguf'),
       clones: false,
       job: '',
       listed: '',
