@@ -93,6 +93,9 @@ var layers = []row{
 	{"Checkpoints: config, quantization and weights, as layers need them.", []string{
 		"engine/checkpoint",
 	}},
+	{"Adapters: read from their folders, and fitted to the weights of a model.", []string{
+		"engine/adapter",
+	}},
 	{"Tokenizer and chat template of a model, for processes that have no device.", []string{
 		"engine/textproc",
 	}},

@@ -1,0 +1,157 @@
+"""Compares adapters with mlx-lm and PEFT's formula: `make oracle ARGS=--adapters`, for a part with
+TYPES.
+
+Each row of table.py gets random adapters by mlx-lm's own functions: LoRA and DoRA on every module
+of its layers that mlx-lm can adapt, LoRA on the embedding and the head, and a part of the layers
+with a part of the modules. They are saved as mlx_lm.lora saves them. The LoRA of matrices is also
+written in PEFT's format, with another alpha and rank for the same product. mlx-lm and `headroom
+serve --adapter` must agree, as in oracle.py, and the adapter must change the answer.
+"""
+
+import json
+import shutil
+import time
+import zlib
+from pathlib import Path
+
+import mlx.core as mx
+import numpy as np
+from mlx.utils import tree_flatten
+from mlx_lm.tuner.dora import DoRAEmbedding, DoRALinear
+from mlx_lm.tuner.lora import LoRAEmbedding, LoRALinear, LoRASwitchLinear
+from mlx_lm.tuner.utils import linear_to_lora_layers
+
+import server
+import weights
+
+SCALE = 2.5
+KINDS = ("lora", "peft", "dora", "embedding", "part")
+# Modules whose matrices Headroom has in another form, so that it refuses an adapter of them.
+REFUSED = ("embed_q", "unembed_out", "kv_b_proj", "conv")
+# mlx-lm's names of modules that hold an adapter.
+LAYERS = (LoRALinear, LoRASwitchLinear, LoRAEmbedding, DoRALinear, DoRAEmbedding)
+
+
+def keys_of(model, kind):
+    """The keys of lora_parameters: paths relative to a layer, or to the model."""
+    import mlx.nn as nn
+    from mlx_lm.models.switch_layers import QuantizedSwitchLinear, SwitchLinear
+    plain, stacks = (nn.Linear, nn.QuantizedLinear), (SwitchLinear, QuantizedSwitchLinear)
+    keys = set()
+    for layer in model.layers:
+        for path, module in layer.named_modules():
+            if any(part in REFUSED for part in path.split(".")):
+                continue
+            if isinstance(module, plain) or kind in ("lora", "part") and isinstance(module, stacks):
+                keys.add(path)
+    if kind == "part":
+        keys = {key for i, key in enumerate(sorted(keys)) if i % 2 == 0}
+    if kind == "embedding":
+        keys = {path for path, module in model.named_modules()
+                if path.split(".")[-1] in ("embed_tokens", "lm_head") and
+                isinstance(module, (*plain, nn.Embedding, nn.QuantizedEmbedding))}
+    return sorted(keys)
+
+
+def adapt(model, kind, seed):
+    """Gives the model a random adapter. Returns its config and its tensors."""
+    rank, layers = (5 if kind == "part" else 8), len(model.layers)
+    if kind == "part":
+        layers = max(1, layers // 2)
+    parameters = {"rank": rank, "scale": SCALE, "dropout": 0.0, "keys": keys_of(model, kind)}
+    linear_to_lora_layers(model, layers, parameters, use_dora=kind == "dora")
+    rng = np.random.default_rng(zlib.crc32(seed.encode()))
+    for _, module in model.named_modules():
+        if not isinstance(module, LAYERS):
+            continue
+        for name in ("lora_a", "lora_b"):
+            x = rng.standard_normal(getattr(module, name).shape).astype(np.float32)
+            if name == "lora_a" and not isinstance(module, LoRAEmbedding):
+                fan = x.shape[-1] if x.ndim == 3 else x.shape[0]
+                x /= np.sqrt(fan)
+            else:
+                x *= 0.15 / np.sqrt(rank)
+            setattr(module, name, mx.array(x))
+        if "m" in module:
+            module.m = module.m.astype(mx.float32) * mx.array(
+                1 + 0.2 * rng.standard_normal(module.m.shape).astype(np.float32))
+    model.eval()
+    config = {"fine_tune_type": "dora" if kind == "dora" else "lora", "num_layers": layers,
+              "lora_parameters": parameters, "model": "random"}
+    tensors = {path: x for path, x in tree_flatten(model.parameters())
+               if path.rsplit(".", 1)[-1] in ("lora_a", "lora_b", "m")}
+    return config, tensors
+
+
+def write_mlx(folder, config, tensors, strip):
+    folder.mkdir()
+    (folder / "adapter_config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    mx.save_safetensors(str(folder / "adapters.safetensors"), tensors)
+
+
+def write_peft(folder, config, tensors, strip):
+    """Writes the same LoRA as PEFT does: alpha/rank is half the scale, and B is twice as large."""
+    folder.mkdir()
+    rank = config["lora_parameters"]["rank"]
+    new = {}
+    for path, x in tensors.items():
+        module, part = path.rsplit(".", 1)
+        if part == "lora_a":
+            new[f"base_model.model.{module}.lora_A.weight"] = mx.contiguous(x.T)
+        elif part == "lora_b":
+            new[f"base_model.model.{module}.lora_B.weight"] = mx.contiguous(2 * x.T)
+    mx.save_safetensors(str(folder / "adapter_model.safetensors"), new)
+    (folder / "adapter_config.json").write_text(json.dumps(
+        {"peft_type": "LORA", "r": rank, "lora_alpha": rank * SCALE / 2, "bias": "none",
+         "base_model_name_or_path": "random", "use_dora": False}) + "\n")
+
+
+def check(name, row, packing, kind, folder, headroom, compare, prompt):
+    """Compares one adapter. Returns the largest difference, and how much the adapter changes."""
+    title = f"{name} {packing} {kind}"
+    shutil.rmtree(folder, ignore_errors=True)
+    model = weights.make(name, row, row.variants[0], packing, folder, seed=title)
+    ids = weights.tokens(prompt, {**row.base, **row.variants[0]}["vocab_size"])
+    plain = weights.logprobs(model, ids)
+    config, tensors = adapt(model, kind, title)
+    want = weights.logprobs(model, ids)
+    if not tensors:
+        return 0.0, 1.0
+    write = write_peft if kind == "peft" else write_mlx
+    write(folder / "adapter", config, tensors, row.strip)
+    with server.Server(headroom, folder, context=len(ids) + 2,
+                       flags=("--adapter", str(folder / "adapter"))) as s:
+        reply = s.complete({"prompt": ids, "echo": True, "logprobs": 20, "max_tokens": 1,
+                            "temperature": 0})
+    difference, at = compare(reply, ids, want)
+    tolerance = row.tolerance
+    if tolerance < difference < float("inf"):
+        tolerance = max(tolerance, 2 * weights.own_difference(model, ids))
+    return difference / tolerance * row.tolerance, float(np.abs(want - plain).max())
+
+
+def run(types, table, headroom, folder, compare, prompt):
+    """Compares all kinds of adapters of the given rows. Returns the titles of failures."""
+    failed = []
+    for name in types:
+        row, begun, worst, count = table[name], time.time(), 0.0, 0
+        packings = [p for p in ("float32", "affine") if p in row.packings] or row.packings[:1]
+        for packing in packings:
+            for kind in KINDS:
+                title = f"{name} {packing} {kind}"
+                at = Path(folder) / title.replace(" ", "-")
+                try:
+                    difference, change = check(name, row, packing, kind, at, headroom, compare,
+                                               prompt)
+                except (server.Failed, ValueError) as err:
+                    difference, change = float("inf"), 1
+                    print(f"  {title}: {err}")
+                count, worst = count + 1, max(worst, difference)
+                if not difference <= row.tolerance or change < 0.05:
+                    failed.append(title)
+                    print(f"  {title}: FAILED, the log-probabilities differ by {difference:.3g}, "
+                          f"the adapter changes them by {change:.3g}")
+                shutil.rmtree(at, ignore_errors=True)
+        print(f"{name:20} {count:3} adapters, largest difference {worst:.1e}, "
+              f"{time.time() - begun:.1f} s")
+    return failed
