@@ -6,6 +6,9 @@ of its layers that mlx-lm can adapt, LoRA on the embedding and the head, and a p
 with a part of the modules. They are saved as mlx_lm.lora saves them. The LoRA of matrices is also
 written in PEFT's format, with another alpha and rank for the same product. mlx-lm and `headroom
 serve --adapter` must agree, as in oracle.py, and the adapter must change the answer.
+
+`make oracle ARGS=--golden-adapters` writes engine/testdata/adapters: adapters of tiny models with
+the log-probabilities that mlx-lm computes.
 """
 
 import json
@@ -20,6 +23,7 @@ from mlx.utils import tree_flatten
 from mlx_lm.tuner.dora import DoRAEmbedding, DoRALinear
 from mlx_lm.tuner.lora import LoRAEmbedding, LoRALinear, LoRASwitchLinear
 from mlx_lm.tuner.utils import linear_to_lora_layers
+from mlx_lm.utils import load_model
 
 import server
 import weights
@@ -30,6 +34,13 @@ KINDS = ("lora", "peft", "dora", "embedding", "part")
 REFUSED = ("embed_q", "unembed_out", "kv_b_proj", "conv")
 # mlx-lm's names of modules that hold an adapter.
 LAYERS = (LoRALinear, LoRASwitchLinear, LoRAEmbedding, DoRALinear, DoRAEmbedding)
+
+
+# The goldens: model of engine/models/testdata/tiny, kind of adapter.
+GOLDENS = (("mistral", "lora"), ("mistral", "peft"), ("mistral", "part"), ("qwen3", "dora"),
+           ("qwen3", "embedding"), ("olmoe", "lora"), ("phi3", "lora"), ("gemma", "lora"))
+GOLDEN = Path(__file__).resolve().parents[3] / "engine/testdata/adapters"
+TINY = Path(__file__).resolve().parents[3] / "engine/models/testdata/tiny"
 
 
 def keys_of(model, kind):
@@ -53,11 +64,12 @@ def keys_of(model, kind):
     return sorted(keys)
 
 
-def adapt(model, kind, seed):
-    """Gives the model a random adapter. Returns its config and its tensors."""
-    rank, layers = (5 if kind == "part" else 8), len(model.layers)
+def adapt(model, kind, seed, rank=8, most=1000):
+    """Gives at most the last layers of the model a random adapter. Returns its config and its
+    tensors."""
+    layers = min(len(model.layers), most)
     if kind == "part":
-        layers = max(1, layers // 2)
+        rank, layers = 5, max(1, layers // 2)
     parameters = {"rank": rank, "scale": SCALE, "dropout": 0.0, "keys": keys_of(model, kind)}
     linear_to_lora_layers(model, layers, parameters, use_dora=kind == "dora")
     rng = np.random.default_rng(zlib.crc32(seed.encode()))
@@ -83,13 +95,13 @@ def adapt(model, kind, seed):
     return config, tensors
 
 
-def write_mlx(folder, config, tensors, strip):
+def write_mlx(folder, config, tensors):
     folder.mkdir()
     (folder / "adapter_config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
     mx.save_safetensors(str(folder / "adapters.safetensors"), tensors)
 
 
-def write_peft(folder, config, tensors, strip):
+def write_peft(folder, config, tensors):
     """Writes the same LoRA as PEFT does: alpha/rank is half the scale, and B is twice as large."""
     folder.mkdir()
     rank = config["lora_parameters"]["rank"]
@@ -118,7 +130,7 @@ def check(name, row, packing, kind, folder, headroom, compare, prompt):
     if not tensors:
         return 0.0, 1.0
     write = write_peft if kind == "peft" else write_mlx
-    write(folder / "adapter", config, tensors, row.strip)
+    write(folder / "adapter", config, tensors)
     with server.Server(headroom, folder, context=len(ids) + 2,
                        flags=("--adapter", str(folder / "adapter"))) as s:
         reply = s.complete({"prompt": ids, "echo": True, "logprobs": 20, "max_tokens": 1,
@@ -128,6 +140,28 @@ def check(name, row, packing, kind, folder, headroom, compare, prompt):
     if tolerance < difference < float("inf"):
         tolerance = max(tolerance, 2 * weights.own_difference(model, ids))
     return difference / tolerance * row.tolerance, float(np.abs(want - plain).max())
+
+
+def write_goldens():
+    shutil.rmtree(GOLDEN, ignore_errors=True)
+    GOLDEN.mkdir(parents=True)
+    for name, kind in GOLDENS:
+        model, _ = load_model(TINY / name)
+        model.set_dtype(mx.float32)
+        ids = weights.tokens(40, 320)
+        reference = json.loads((TINY / name / "expected.json").read_text())[0]
+        got = weights.logits(model, reference["ids"])[-1]
+        if float(mx.abs(got - mx.array(reference["last_logits"])).max()) > 1e-3:
+            raise SystemExit(f"oracle: mlx-lm computes {name} in another way than its golden")
+        plain = weights.logprobs(model, ids)
+        config, tensors = adapt(model, kind, name + kind, rank=4, most=2)
+        want, folder = weights.logprobs(model, ids), GOLDEN / f"{name}_{kind}"
+        (write_peft if kind == "peft" else write_mlx)(folder, config, tensors)
+        (folder / "expected.json").write_text(json.dumps({
+            "model": name, "ids": ids,
+            "logprobs": [round(float(want[i, t]), 5) for i, t in enumerate(ids[1:])],
+            "change": round(float(np.abs(want - plain).max()), 3)}) + "\n")
+        print(f"{folder}: {sum(f.stat().st_size for f in folder.iterdir())} bytes")
 
 
 def run(types, table, headroom, folder, compare, prompt):

@@ -142,6 +142,8 @@ def main():
                    help="compare headroom convert with mlx-lm; see conversions.py")
     p.add_argument("--adapters", action="store_true",
                    help="compare adapters with mlx-lm; see adapters.py")
+    p.add_argument("--golden-adapters", action="store_true",
+                   help="write engine/testdata/adapters; see adapters.py")
     p.add_argument("--golden", default="", metavar="TYPE",
                    help="write engine/models/testdata/tiny/TYPE; see golden.py")
     p.add_argument("--blocks", action="store_true",
@@ -155,6 +157,10 @@ def main():
         sys.exit(f"oracle: no row for {', '.join(unknown)} in build/oracle/models/table.py")
     if o.blocks:
         blocks.write()
+        return
+    if o.golden_adapters:
+        import adapters
+        adapters.write_goldens()
         return
     if o.golden:
         golden.write(o.golden, TYPES)
