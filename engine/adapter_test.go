@@ -235,8 +235,8 @@ func TestAdaptersStored(t *testing.T) {
 	want, _ := run(first)
 	got, cached := run(second, nil, first)
 	if cached[0] != 0 || cached[1] != 0 || cached[2] < 512 {
-		t.Errorf("cached tokens of another adapter, of none and of the same one: %d, expected 0, 0 "+
-			"and at least 512", cached)
+		t.Errorf("cached tokens of another adapter, of none and of the same one: %d, expected 0, "+
+			"0 and at least 512", cached)
 	}
 	if got[2] != want[0] {
 		t.Errorf("answer %s from disk, expected %s", got[2], want[0])

@@ -14,8 +14,8 @@
 //	        Source: mlx_lm/tuner/lora.py, dora.py and utils.py, version 0.32.
 //	PEFT    adapter_model.safetensors: base_model.model.MODULE.lora_A.weight [r, K],
 //	        .lora_B.weight [N, r] and .lora_magnitude_vector; of an embedding .lora_embedding_A
-//	        [r, N] and .lora_embedding_B [K, r]. adapter_config.json has r, lora_alpha, use_rslora,
-//	        alpha_pattern and use_dora. Source: peft/tuners/lora, version 0.18.
+//	        [r, N] and .lora_embedding_B [K, r]. adapter_config.json has r, lora_alpha,
+//	        use_rslora, alpha_pattern and use_dora. Source: peft/tuners/lora, version 0.18.
 //
 // Fit finds the model's weights of the modules (fit.go). The engine then gives the operators what
 // they add (ops.Adapter).
@@ -167,7 +167,8 @@ func (c *config) modules(f *safetensors.File) ([]Module, error) {
 		m.Embedding = m.Embedding || part == embeddingA || part == embeddingB
 	}
 	if len(found) == 0 {
-		return nil, broken("%s has no tensors, expected lora_a and lora_b of some modules", f.Path())
+		return nil, broken("%s has no tensors, expected lora_a and lora_b of some modules",
+			f.Path())
 	}
 	var list []Module
 	for _, m := range found {

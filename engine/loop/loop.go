@@ -93,8 +93,8 @@ type Config struct {
 	// start; 0: none are read.
 	PreloadBytes int64
 
-	// FitAdapter reads an adapter and fits it to the model. It is called by the goroutine of Submit,
-	// one call at a time. nil: the model has no adapters.
+	// FitAdapter reads an adapter and fits it to the model. It is called on the goroutine of
+	// Submit, one call at a time. nil: the model has no adapters.
 	FitAdapter func(dir string) (*adapter.Fitted, error)
 
 	// History holds the tokens of earlier requests; nil: an empty History. Fingerprint and

@@ -54,7 +54,8 @@ func (p *preload) stop() {
 // for that read, as it would have to read the same files.
 func (p *preload) yield(r *request) {
 	p.ended = true
-	if p.reading != nil && (r.adapter != nil || prefix.Common(r.Prompt, p.reading.Tokens) < blockstore.BlockTokens) {
+	if p.reading != nil && (r.adapter != nil ||
+		prefix.Common(r.Prompt, p.reading.Tokens) < blockstore.BlockTokens) {
 		p.cancel()
 	}
 }

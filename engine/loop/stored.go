@@ -308,7 +308,8 @@ func (l *Loop) saveEnds(now time.Time, submitted []*request, closing bool) {
 // continues the conversation, and the end of c is useless.
 func (c *conversation) continuedBy(r *request) bool {
 	n := len(c.tokens) * 3 / 4
-	return r.adapter.space() == c.space && len(r.Prompt) >= n && slices.Equal(r.Prompt[:n], c.tokens[:n])
+	return r.adapter.space() == c.space && len(r.Prompt) >= n &&
+		slices.Equal(r.Prompt[:n], c.tokens[:n])
 }
 
 // save passes the cached part of a conversation to the writer of the store. If tail is false, it
