@@ -9,6 +9,15 @@ import (
 // loads it when the first request names it.
 type Adapter = loop.Adapter
 
+// AdapterInfo is what a folder says of its adapter without its weights.
+type AdapterInfo = adapter.Info
+
+// AdapterFiles are the names of the files by which the weights of an adapter are found.
+var AdapterFiles = adapter.WeightFiles
+
+// ReadAdapterInfo reads what a folder says of its adapter. Errors are Problems.
+func ReadAdapterInfo(dir string) (AdapterInfo, error) { return adapter.ReadInfo(dir) }
+
 // fitAdapter returns the function that reads an adapter and fits it to the model; nil: the model
 // has no adapters.
 func (e *Engine) fitAdapter() func(dir string) (*adapter.Fitted, error) {

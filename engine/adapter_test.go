@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"headroom/engine"
+	"headroom/engine/convert"
 	"headroom/engine/sample"
 )
 
@@ -94,6 +95,29 @@ func testAdapters(t *testing.T, o engine.Options) {
 					g.Change)
 			}
 		})
+	}
+}
+
+// TestFuse fuses adapters. The results compute what mlx-lm does with the adapters.
+func TestFuse(t *testing.T) {
+	for _, g := range adapterGoldens(t, "") {
+		t.Run(filepath.Base(g.dir), func(t *testing.T) {
+			dest, src := filepath.Join(t.TempDir(), "fused"), tinySource(t, g.Model)
+			if _, err := convert.Run(t.Context(), src, dest,
+				convert.Options{Adapter: g.dir, DType: "float32"}); err != nil {
+				t.Fatal(err)
+			}
+			e := openModel(t, engine.Source{Dir: dest}, engine.Options{Device: engine.DeviceCPU,
+				ContextTokens: 128, Float32Activations: true, KVFormat: "f32"})
+			if worst := g.worst(t, e, nil); !(worst < 5e-4) {
+				t.Errorf("log-probabilities differ from mlx-lm's by %g", worst)
+			}
+		})
+	}
+	_, err := convert.Run(t.Context(), tinySource(t, "gemma"), filepath.Join(t.TempDir(), "x"),
+		convert.Options{Adapter: filepath.Join("testdata", "adapters", "olmoe_lora")})
+	if err == nil || !strings.Contains(err.Error(), "does not fit") {
+		t.Errorf("got %v, expected that another model's adapter is refused", err)
 	}
 }
 

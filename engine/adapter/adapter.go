@@ -26,7 +26,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -52,8 +51,12 @@ const (
 	peftName   = "adapter_model.safetensors"
 )
 
-// Files are the names of the files that a folder may have.
-var Files = []string{configName, mlxName, peftName}
+// WeightFiles are the names of the files of weights, of which a folder has one. Files also has that
+// of the config.
+var (
+	WeightFiles = []string{mlxName, peftName}
+	Files       = []string{configName, mlxName, peftName}
+)
 
 // Adapter is the content of a folder.
 type Adapter struct {
@@ -80,16 +83,6 @@ type Matrix struct {
 }
 
 func (m Matrix) String() string { return safetensors.ShapeText(m.Shape...) }
-
-// IsFolder reports whether a folder has the files of an adapter.
-func IsFolder(dir string) bool {
-	for _, name := range []string{mlxName, peftName} {
-		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
-			return true
-		}
-	}
-	return false
-}
 
 // broken returns the Problem of an adapter whose files are not valid.
 func broken(format string, args ...any) error {

@@ -13,6 +13,7 @@ package convert
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -45,6 +46,10 @@ type Options struct {
 	// that of config.json, or else the one that each tensor has.
 	DType string
 
+	// Adapter is the folder of an adapter that the result has fused; "": none. A packed model is
+	// unpacked, unless it is quantized again.
+	Adapter string
+
 	// Name is that of the model on Hugging Face, for the card; "": it is not known.
 	Name string
 	// Progress, if it is not nil, is called now and then with the size of what is written.
@@ -76,6 +81,9 @@ func Run(ctx context.Context, source checkpoint.Source, dest string, o Options) 
 	}
 	if o.threads == 0 {
 		o.threads = runtime.GOMAXPROCS(0)
+	}
+	if o.Adapter != "" && !o.Quantize {
+		o.Dequantize = true
 	}
 	if o.Warn == nil {
 		o.Warn = func(string) {}
@@ -110,6 +118,7 @@ type conversion struct {
 	source  checkpoint.Source
 	config  *checkpoint.Config
 	family  *family
+	adapter [sha256.Size]byte // its digest
 	weights *checkpoint.Weights
 	reads   *reader
 
@@ -176,6 +185,9 @@ func (c *conversion) plan() error {
 	}
 	c.tensors, c.block = m.sorted(), m.block
 	if err := c.setTypes(); err != nil {
+		return err
+	}
+	if err := c.fuse(); err != nil {
 		return err
 	}
 	if err := c.formats.assign(c.tensors, c.config); err != nil {

@@ -5,7 +5,8 @@ Each row of table.py gets random adapters by mlx-lm's own functions: LoRA and Do
 of its layers that mlx-lm can adapt, LoRA on the embedding and the head, and a part of the layers
 with a part of the modules. They are saved as mlx_lm.lora saves them. The LoRA of matrices is also
 written in PEFT's format, with another alpha and rank for the same product. mlx-lm and `headroom
-serve --adapter` must agree, as in oracle.py, and the adapter must change the answer.
+serve --adapter` must agree, as in oracle.py, and the adapter must change the answer. The model
+that `headroom fuse` writes must agree, too.
 
 `make oracle ARGS=--golden-adapters` writes engine/testdata/adapters: adapters of tiny models with
 the log-probabilities that mlx-lm computes.
@@ -13,6 +14,7 @@ the log-probabilities that mlx-lm computes.
 
 import json
 import shutil
+import subprocess
 import time
 import zlib
 from pathlib import Path
@@ -31,7 +33,10 @@ import weights
 SCALE = 2.5
 KINDS = ("lora", "peft", "dora", "embedding", "part")
 # Modules whose matrices Headroom has in another form, so that it refuses an adapter of them.
-REFUSED = ("embed_q", "unembed_out", "kv_b_proj", "conv")
+REFUSED = ("embed_q", "unembed_out", "kv_b_proj", "in_proj_qkvz", "in_proj_ba", "conv")
+# The kinds that are also fused, and the packing of the model. An embedding that is the head, too, and
+# experts are among them.
+FUSED = {"lora": "float32", "peft": "affine", "dora": "affine", "embedding": "float32"}
 # mlx-lm's names of modules that hold an adapter.
 LAYERS = (LoRALinear, LoRASwitchLinear, LoRAEmbedding, DoRALinear, DoRAEmbedding)
 
@@ -131,11 +136,18 @@ def check(name, row, packing, kind, folder, headroom, compare, prompt):
         return 0.0, 1.0
     write = write_peft if kind == "peft" else write_mlx
     write(folder / "adapter", config, tensors)
-    with server.Server(headroom, folder, context=len(ids) + 2,
-                       flags=("--adapter", str(folder / "adapter"))) as s:
-        reply = s.complete({"prompt": ids, "echo": True, "logprobs": 20, "max_tokens": 1,
-                            "temperature": 0})
-    difference, at = compare(reply, ids, want)
+    difference = 0.0
+    fused = folder / "fused"
+    runs = [(folder, ("--adapter", str(folder / "adapter")))]
+    if FUSED.get(kind) == packing:
+        subprocess.run([headroom, "fuse", str(folder), str(folder / "adapter"), str(fused),
+                        "--dtype", "float32"], check=True, capture_output=True)
+        runs.append((fused, ()))
+    for model_folder, flags in runs:
+        with server.Server(headroom, model_folder, context=len(ids) + 2, flags=flags) as s:
+            reply = s.complete({"prompt": ids, "echo": True, "logprobs": 20, "max_tokens": 1,
+                                "temperature": 0})
+        difference = max(difference, compare(reply, ids, want)[0])
     tolerance = row.tolerance
     if tolerance < difference < float("inf"):
         tolerance = max(tolerance, 2 * weights.own_difference(model, ids))
