@@ -61,7 +61,8 @@ func (c *Convert) Run(ctx context.Context, t *terminal) error {
 }
 
 // run converts the model, with the adapter in a folder fused if there is one.
-func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, adapter string) error {
+func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source,
+	adapter string) error {
 	o := convert.Options{Adapter: adapter,
 		Quantize: c.Quantize || c.Bits != 0 || c.GroupSize != 0 || c.Mode != "" ||
 			c.QuantPredicate != "" || c.Override != nil,

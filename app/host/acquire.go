@@ -55,9 +55,9 @@ func (h *Host) Task(name string) (id string, task modelfile.Task, known bool) {
 	return m.ID, m.Description.Task, true
 }
 
-// asked returns the model that a request means, its instance, nil for none, and the adapter that the
-// request names after the model, as in "model+adapter", nil for none. The error is a Problem. The
-// caller holds mu.
+// asked returns the model that a request means, its instance, nil for none, and the adapter that
+// the request names after the model, as in "model+adapter", nil for none. The error is a Problem.
+// The caller holds mu.
 func (h *Host) asked(id string, models []library.Model, rules RequestRules) (*instance,
 	library.Model, *engine.Adapter, error) {
 	i, m, err := h.askedModel(id, models, rules)

@@ -5,8 +5,8 @@
 // roots.go returns the folders to scan. scan.go finds the models in them, and foreign.go finds GGUF
 // files and Ollama's models; both read folders through listing.go and trace.go.
 // inspect.go determines a model's state. describe.go caches the engine's description of a folder.
-// adapters.go finds adapters. places.go finds copies of a model. library.go gives models their IDs. A Watcher (watch.go,
-// interest.go) keeps the list up to date.
+// adapters.go finds adapters. places.go finds copies of a model. library.go gives models their IDs.
+// A Watcher (watch.go, interest.go) keeps the list up to date.
 //
 // Invariants: the bundled model comes first. IDs are unique. A folder that looks like a model but
 // cannot be used is listed with its error. Err is nil if and only if the model is ready.

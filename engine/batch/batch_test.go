@@ -23,7 +23,8 @@ func TestSelect(t *testing.T) {
 			{Row: 2, Rows: 2, Pos: 13, Pages: first, Slot: 1, Prefill: 1},
 			{Row: 4, Rows: 1, Pos: 0, Pages: second, Slot: 2, Prefill: 1, Adapter: 1},
 			{Row: 5, Rows: 1, Pos: 2, Pages: second, Slot: 2, Adapter: 1}}},
-		{[]int32{6}, []kernels.Span{{Rows: 1, Pos: 1, Pages: second, Slot: 2, Prefill: 1, Adapter: 1}}},
+		{[]int32{6}, []kernels.Span{
+			{Rows: 1, Pos: 1, Pages: second, Slot: 2, Prefill: 1, Adapter: 1}}},
 		{nil, []kernels.Span{}},
 	} {
 		if o.Select(c.rows, spans); !reflect.DeepEqual(o.Batch.Spans, c.want) {

@@ -34,8 +34,8 @@ SCALE = 2.5
 KINDS = ("lora", "peft", "dora", "embedding", "part")
 # Modules whose matrices Headroom has in another form, so that it refuses an adapter of them.
 REFUSED = ("embed_q", "unembed_out", "kv_b_proj", "in_proj_qkvz", "in_proj_ba", "conv")
-# The kinds that are also fused, and the packing of the model. An embedding that is the head, too, and
-# experts are among them.
+# The kinds that are also fused, and the packing of the model. An embedding that is the head, too,
+# and experts are among them.
 FUSED = {"lora": "float32", "peft": "affine", "dora": "affine", "embedding": "float32"}
 # mlx-lm's names of modules that hold an adapter.
 LAYERS = (LoRALinear, LoRASwitchLinear, LoRAEmbedding, DoRALinear, DoRAEmbedding)

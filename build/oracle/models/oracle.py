@@ -17,8 +17,8 @@ this is measured, and twice as much is allowed.
 
 Files: table.py has the rows and says how to add one, weights.py makes the models, server.py runs
 Headroom, golden.py writes engine/models/testdata/tiny, blocks.py testdata/mtp, assistants.py
-testdata/assistant, adapters.py compares adapters, mutants.py shows that faults are found. originals.py and packings.py compare
-with transformers.
+testdata/assistant, adapters.py compares adapters, mutants.py shows that faults are found.
+originals.py and packings.py compare with transformers.
 """
 
 import argparse

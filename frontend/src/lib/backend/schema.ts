@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: e513652b2c4c785939de99858e335f7fd7362187890e1a424c5aa8843e54838c
+// SHA-256 of openapi.json: 8ad8912c13e12cd2004263a4e39b94cf892768cb819e290397d42f777de37a5e
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -379,6 +379,15 @@ export interface GeneralSettings {
   welcomed: boolean;
 }
 
+export interface HostAdapter {
+  dora: boolean;
+  id: string;
+  name: string;
+  path: string;
+  rank: number;
+  sizeBytes: number;
+}
+
 export interface HostCacheMiss {
   advice: string;
   cause: 'new_conversation' | 'continued' | 'head_changed' | 'date_changed' | 'counter_changed' | 'tools_reordered' | 'tools_changed' | 'thinking_stripped' | 'message_edited' | 'retokenized' | 'evicted' | 'state_not_cached' | 'cache_off' | 'format_changed' | 'model_changed' | 'private';
@@ -504,6 +513,7 @@ export interface HostFinishedList {
 }
 
 export interface HostModel {
+  adapters: HostAdapter[];
   architecture: string;
   blockUnused: string;
   bundled: boolean;
@@ -1000,6 +1010,7 @@ export interface Schemas {
   ErrorBody: ErrorBody;
   GeneralChange: GeneralChange;
   GeneralSettings: GeneralSettings;
+  HostAdapter: HostAdapter;
   HostCacheMiss: HostCacheMiss;
   HostCheckParting: HostCheckParting;
   HostCheckRow: HostCheckRow;
@@ -1089,7 +1100,7 @@ export const nested: Record<string, Record<string, string>> = {
   HostEngineState: { error: 'HostError', notice: 'HostError' },
   HostFinished: { cacheMiss: 'HostCacheMiss' },
   HostFinishedList: { requests: '[]HostFinished' },
-  HostModel: { download: 'HostDownload', need: 'HostNeedParts', places: '[]HostPlace' },
+  HostModel: { adapters: '[]HostAdapter', download: 'HostDownload', need: 'HostNeedParts', places: '[]HostPlace' },
   HostModelCheck: { error: 'HostError', rows: '[]HostCheckRow' },
   HostModelList: { folders: '[]', models: '[]HostModel', watch: 'HostModelsWatch' },
   HostPowerState: { measures: '[]PowerMeasure' },

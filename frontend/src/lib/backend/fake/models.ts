@@ -22,6 +22,7 @@ export function fakeModel(change: Partial<Model>): Model {
     quantization: '4-bit, group 64',
     drafts: true,
     blockUnused: '',
+    adapters: [],
     sizeBytes: 11.4e6,
     needBytes: 0.3 * GiB,
     need: fakeNeed(0.3 * GiB, 32768),
