@@ -84,7 +84,13 @@ func open(ctx context.Context, src Source, o Options, p plan.Options) (e *Engine
 	e.info.DraftModel, e.info.DraftModelUnused = e.draftModelInUse()
 	e.info.Lookups = made.DraftTokens > 0 && o.looksUp()
 	e.warnOfNoDrafter(p)
-	e.loop = loop.New(e.loopConfig(heartbeat))
+	config := e.loopConfig(heartbeat)
+	if err := e.checkAdapter(config.FitAdapter); err != nil {
+		e.device.Close()
+		_, _ = e.weights.Close(), e.draft.close()
+		return nil, err
+	}
+	e.loop = loop.New(config)
 	return e, nil
 }
 
@@ -220,7 +226,7 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 		ContextTokens: p.ContextTokens, QueueRequests: o.QueueRequests, Speculate: o.Speculate,
 		MaxPrefillStall: o.MaxPrefillStall, Draft: o.Draft, DraftModel: e.loopDraftModel(),
 		AttachedDrafts: e.attachedDrafts(), NoBlock: e.plan.DrafterError != nil,
-		History: o.History, Fingerprint: e.weights.Fingerprint(),
+		History: o.History, Fingerprint: e.weights.Fingerprint(), FitAdapter: e.fitAdapter(),
 		KVFormats: e.info.KVFormat + ", states " + e.info.StateFormat,
 		Heartbeat: heartbeat,
 		SlotBytes: p.SlotBytes(),
@@ -328,7 +334,12 @@ func (e *Engine) Info() Info { return e.info }
 
 // Submit queues a request. Its events arrive on the stream. The last one, Done, arrives when the
 // request finishes or is cancelled. Errors are Problems.
-func (e *Engine) Submit(r Request) (*Stream, error) { return e.loop.Submit(r) }
+func (e *Engine) Submit(r Request) (*Stream, error) {
+	if r.Adapter == nil && e.options.Adapter != nil && !r.Embed {
+		r.Adapter = e.options.Adapter
+	}
+	return e.loop.Submit(r)
+}
 
 // Cancel stops the request with that ID and reports whether it found one.
 func (e *Engine) Cancel(id string) bool { return e.loop.Cancel(id) }

@@ -58,6 +58,10 @@ type Options struct {
 	QueueRequests  int   // requests that may wait; 0: 64
 	AvailableBytes int64 // memory that the model may use; 0: ask the system
 
+	// Adapter is used by every request that names none; nil: the model alone. A model that it does
+	// not fit is refused.
+	Adapter *Adapter
+
 	NoPrefixCache bool // compute every prompt from its beginning
 	// KeptStates is the number of recurrent states and rings that are cached for later prompts. 0:
 	// as many as fit into a sixteenth of the memory, from 4 to 32, or up to 256 if they are small.

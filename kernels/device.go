@@ -80,6 +80,9 @@ type Span struct {
 	// Compact is what rows after the prompt attend to in layers that keep all positions; nil: all
 	// positions up to their own.
 	Compact *Compact
+	// Adapter is the number of the adapter with which these rows are computed, counted from 1; 0:
+	// the model alone. Operators ignore it; see ops.Context.SetAdapter.
+	Adapter int32
 }
 
 // Compact is the part of a sequence to which the rows after its prompt attend: the positions before

@@ -49,6 +49,7 @@ type CLI struct {
 	Chat    Chat    `cmd:"" help:"Have a conversation in the terminal."`
 	Batch   Batch   `cmd:"" help:"Answer a file of requests."`
 	Models  Models  `cmd:"" help:"List, import and download models."`
+	Fuse    Fuse    `cmd:"" help:"Write a model with an adapter fused into its weights."`
 	Convert Convert `cmd:"" help:"Convert a model: pack, unpack, or MLX's format for a Hugging Face original."`
 	Cache   Cache   `cmd:"" help:"Show and clear the prefix cache on disk."`
 	Keys    Keys    `cmd:"" help:"List, make and remove API keys of the endpoint."`

@@ -25,7 +25,29 @@ import (
 type Convert struct {
 	Source string `arg:"" help:"Model to convert: a folder, a GGUF file, or a name of the list of models." placeholder:"DIR_OR_NAME"`
 	Dest   string `arg:"" help:"Folder for the result. It must not exist, be empty, or have an unfinished run of the same conversion, which then goes on." type:"path" placeholder:"DIR"`
+	ConvertFlags
+}
 
+// Fuse is `headroom fuse`.
+type Fuse struct {
+	Source  string `arg:"" help:"Model of the adapter: a folder, or a name of the list of models." placeholder:"DIR_OR_NAME"`
+	Adapter string `arg:"" help:"Folder of the LoRA or DoRA adapter." type:"path" placeholder:"ADAPTER"`
+	Dest    string `arg:"" help:"Folder for the result, as in convert." type:"path" placeholder:"DIR"`
+	ConvertFlags
+}
+
+// Run writes the model with the adapter fused.
+func (c *Fuse) Run(ctx context.Context, t *terminal) error {
+	source, err := resolveBench(c.Source)
+	if err != nil {
+		return err
+	}
+	return (&Convert{Source: c.Source, Dest: c.Dest, ConvertFlags: c.ConvertFlags}).run(ctx, t,
+		source, "", c.Adapter)
+}
+
+// ConvertFlags say how the result is packed.
+type ConvertFlags struct {
 	Quantize       bool     `short:"q" help:"Pack the matrices. The flags for how to pack them imply it."`
 	Bits           int      `aliases:"q-bits" help:"Bits of a code: 2, 3, 4, 5, 6 or 8. Default: that of the mode." placeholder:"N"`
 	GroupSize      int      `aliases:"q-group-size" help:"Elements of a row that share a scale: 32, 64 or 128 in affine. Default: that of the mode." placeholder:"N"`
@@ -42,7 +64,14 @@ func (c *Convert) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	o := convert.Options{
+	return c.run(ctx, t, source, file, "")
+}
+
+// run converts the model, or the GGUF file if there is one, with the adapter in a folder fused if
+// there is one.
+func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, file,
+	adapter string) (err error) {
+	o := convert.Options{Adapter: adapter,
 		Quantize: c.Quantize || c.Bits != 0 || c.GroupSize != 0 || c.Mode != "" ||
 			c.QuantPredicate != "" || c.Override != nil,
 		Mode: c.Mode, Bits: c.Bits, Group: c.GroupSize, Recipe: c.QuantPredicate,

@@ -7,6 +7,7 @@ package commands
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -18,6 +19,7 @@ import (
 	"headroom/engine"
 	"headroom/engine/modelfile"
 	"headroom/engine/problem"
+	"headroom/engine/server"
 )
 
 // Models is `headroom models`: listing (this file), import and download (import.go, download.go).
@@ -72,6 +74,7 @@ func (c *ModelsList) Run(t *terminal) error {
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", oneLine(m.ID), architecture,
 				d.Quantization, formatBytes(d.SizeBytes), memory.Text(need),
 				memory.Fits(need, room))
+			printAdapters(table, m)
 		}
 	}
 	if err := table.Flush(); err != nil {
@@ -102,6 +105,18 @@ func (c *ModelsList) Run(t *terminal) error {
 		}
 	}
 	return nil
+}
+
+// printAdapters prints a row for each adapter of a model, with the name by which requests mean it.
+func printAdapters(table io.Writer, m library.Model) {
+	for _, a := range m.Adapters {
+		kind := "LoRA"
+		if a.Info.DoRA {
+			kind = "DoRA"
+		}
+		fmt.Fprintf(table, "  %s\t%s, rank %d\t\t%s\t\t\n",
+			oneLine(m.ID+server.AdapterSign+a.Name), kind, a.Info.Rank, formatBytes(a.SizeBytes))
+	}
 }
 
 // printUnusable prints why the models of a state cannot be used. Reasons are too long for the

@@ -82,8 +82,7 @@ func TestWrongFlagsOfServe(t *testing.T) {
 			"same bits: give one number, such as 8"},
 		{[]string{"--kv-boundary-bits", "8,8"}, `a pair such as "(8, 8)", got "8,8"`},
 		{[]string{"--kv-boundary-bits", "(x)"}, `a pair such as "(8, 8)", got "(x)"`},
-		{[]string{"--adapter-path", "x"}, "--adapter-path is not supported: Headroom does not " +
-			"have adapters"},
+		{[]string{"--adapter-path", "x"}, "This folder has no adapter"},
 		{[]string{"--chat-template", "x"}, "put it there as chat_template.jinja"},
 		{[]string{"--use-default-chat-template"}, "put it there as chat_template.jinja"},
 		{[]string{"--pipeline"}, "a model runs on one machine"},

@@ -126,7 +126,6 @@ var otherSamplers = map[string]string{
 // reserved are flags that other programs have, and what to say of them.
 var reserved = map[string]string{
 	"image":                     "Headroom reads text only",
-	"adapter-path":              "Headroom does not have adapters",
 	"chat-template":             templateIsAFile,
 	"use-default-chat-template": templateIsAFile,
 	"pipeline":                  "a model runs on one machine",

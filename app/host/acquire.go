@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"headroom/app/library"
+	"headroom/engine"
 	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 	"headroom/engine/server"
@@ -23,12 +24,12 @@ func (h *Host) Acquire(id string) (server.Model, error) {
 	rules, models := h.requestRules(), h.models.list()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	i, m, err := h.asked(id, models, rules)
+	i, m, a, err := h.asked(id, models, rules)
 	if err != nil {
 		return server.Model{}, err
 	}
 	if i != nil && i.running() != nil {
-		return server.Model{ID: i.model.ID, Engine: i.have.engine}, nil
+		return server.Model{ID: i.model.ID, Engine: i.have.engine, Adapter: a}, nil
 	}
 	return server.Model{}, h.refusal(i, m, id)
 }
@@ -38,7 +39,7 @@ func (h *Host) Resolve(name string) (id string, err error) {
 	rules, models := h.requestRules(), h.models.list()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, m, err := h.asked(name, models, rules)
+	_, m, _, err := h.asked(name, models, rules)
 	return m.ID, err
 }
 
@@ -47,17 +48,59 @@ func (h *Host) Task(name string) (id string, task modelfile.Task, known bool) {
 	rules, models := h.requestRules(), h.models.list()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, m, err := h.asked(name, models, rules)
+	_, m, _, err := h.asked(name, models, rules)
 	if err != nil || m.Err != nil {
 		return "", "", false
 	}
 	return m.ID, m.Description.Task, true
 }
 
-// asked returns the model that a request means, and its instance, nil for none. The names in
+// asked returns the model that a request means, its instance, nil for none, and the adapter that
+// the request names after the model, as in "model+adapter", nil for none. The error is a Problem.
+// The caller holds mu.
+func (h *Host) asked(id string, models []library.Model, rules RequestRules) (*instance,
+	library.Model, *engine.Adapter, error) {
+	i, m, err := h.askedModel(id, models, rules)
+	at := strings.LastIndex(id, server.AdapterSign)
+	if err == nil || at < 0 || problem.From(err).Code != problem.ModelNotFound {
+		return i, m, nil, err
+	}
+	i, m, baseErr := h.askedModel(id[:at], models, rules)
+	if baseErr != nil {
+		return nil, library.Model{}, nil, err
+	}
+	a, err := adapterOf(m, id[at+1:], h.known(models))
+	return i, m, a, err
+}
+
+// adapterOf returns the adapter of a model that a request names. The list may know of more adapters
+// than the model that was once loaded.
+func adapterOf(m library.Model, name string, models []library.Model) (*engine.Adapter, error) {
+	for i := range models {
+		if models[i].ID == m.ID && len(models[i].Adapters) > 0 {
+			m.Adapters = models[i].Adapters
+		}
+	}
+	if a, ok := m.Adapter(name); ok {
+		return &engine.Adapter{Name: a.Name, Dir: a.Dir}, nil
+	}
+	why := "there are none in the model folders"
+	var names []string
+	for _, a := range m.Adapters {
+		names = append(names, a.Name)
+	}
+	if len(names) > 0 {
+		why = "its adapters are " + strings.Join(problem.Nearest(name, names), ", ")
+	}
+	return nil, problem.New(problem.ModelNotFound,
+		fmt.Sprintf("The model %s has no adapter %q", m.ID, name), why,
+		"Name one of its adapters, or put the adapter's folder into one of the model folders.")
+}
+
+// askedModel returns the model that a request means, and its instance, nil for none. The names in
 // anyModel mean the model that a person started last, or else the default model, or else the one
 // that was used last. The error is a Problem. The caller holds mu.
-func (h *Host) asked(id string, models []library.Model, rules RequestRules) (*instance,
+func (h *Host) askedModel(id string, models []library.Model, rules RequestRules) (*instance,
 	library.Model, error) {
 	if id != "" {
 		if i, m, err := h.named(id, models, rules); err == nil ||
@@ -194,7 +237,25 @@ func (h *Host) List() []server.ModelInfo {
 		}
 	}
 	h.addAliases(list, models, rules)
-	return list
+	return addAdapters(list, models)
+}
+
+// addAdapters adds to a list, after each model, an entry for each of its adapters.
+func addAdapters(list []server.ModelInfo, models []library.Model) (all []server.ModelInfo) {
+	of := map[string][]library.Adapter{}
+	for i := range models {
+		of[models[i].ID] = models[i].Adapters
+	}
+	for _, one := range list {
+		all = append(all, one)
+		for _, a := range of[one.ID] {
+			entry := one
+			entry.ID, entry.Base, entry.Aliases = one.ID+server.AdapterSign+a.Name, one.ID, nil
+			entry.UpdatedAt, entry.MemoryBytes = a.UpdatedAt, 0
+			all = append(all, entry)
+		}
+	}
+	return all
 }
 
 // addAliases adds to the entries of a list the aliases by which a request gets the model.

@@ -11,6 +11,7 @@ import (
 	"headroom/app/library"
 	"headroom/app/memory"
 	"headroom/engine/problem"
+	"headroom/engine/server"
 )
 
 // ModelList is the document of /control/models.
@@ -88,12 +89,18 @@ func modelView(m library.Model, running *target, roomBytes int64, contextTokens 
 		Parameters: d.Parameters, Quantization: d.Quantization, Drafts: d.Drafts,
 		BlockUnused: d.BlockUnused, Convertible: m.GGUF,
 		SizeBytes: m.SizeBytes, NeedBytes: need.TotalBytes(), Need: need,
-		ContextTokens: d.ContextTokens, Bundled: m.Bundled, State: m.State, Places: []Place{}}
+		ContextTokens: d.ContextTokens, Bundled: m.Bundled, State: m.State, Places: []Place{},
+		Adapters: []Adapter{}}
 	if !m.UpdatedAt.IsZero() {
 		v.UpdatedAtUnixMs = m.UpdatedAt.UnixMilli()
 	}
 	for _, p := range m.Places {
 		v.Places = append(v.Places, Place{p.ID, p.Dir, p.Origin})
+	}
+	for _, a := range m.Adapters {
+		v.Adapters = append(v.Adapters, Adapter{ID: m.ID + server.AdapterSign + a.Name,
+			Name: a.Name, Path: a.Dir, DoRA: a.Info.DoRA, Rank: a.Info.Rank,
+			SizeBytes: a.SizeBytes})
 	}
 	if d := m.Download; d != nil {
 		v.Download = &Download{DoneBytes: d.DoneBytes, TotalBytes: d.TotalBytes,

@@ -2,12 +2,16 @@ package host
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"headroom/app/library"
+	"headroom/engine"
 	"headroom/engine/problem"
+	"headroom/engine/server"
 )
 
 // TestNames: an ID comes before an alias. A request without a name gets the model that a person
@@ -127,5 +131,61 @@ func TestAliasesWithoutEffect(t *testing.T) {
 		if strings.Count(out.String(), want) != 1 || strings.Count(out.String(), "WARN") != 2 {
 			t.Errorf("not one line with %s:\n%s", want, out.String())
 		}
+	}
+}
+
+// TestNamesOfAdapters: a plus sign and the name of an adapter after any name of its model, or after
+// nothing. No path names one.
+func TestNamesOfAdapters(t *testing.T) {
+	models := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(models, name)
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err == nil {
+			err = os.WriteFile(path, []byte(text), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("org/a/config.json", "x")
+	write("org/a/model.safetensors", "x")
+	write("mine/style/adapter_config.json",
+		`{"model": "org/a", "lora_parameters": {"scale": 1}}`)
+	write("mine/style/adapters.safetensors", "x")
+	describe := func(src engine.Source, o engine.Options) (engine.Description, error) {
+		if strings.Contains(src.Dir, "mine") {
+			return engine.Describe(src, o)
+		}
+		return engine.Description{}, nil
+	}
+	list := library.New([]string{models}, engine.Options{}, describe).Scan()
+	m := newMachine(t, 10, 10, 0)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	rules := RequestRules{Load: true,
+		Aliases: func(id string) []string {
+			return map[string][]string{"org/a": {"alias"}}[id]
+		}}
+	dir := filepath.Join(models, "mine", "style")
+	for name, want := range map[string]string{"org/a+style": "style", "a+STYLE": "style",
+		"alias+style": "style", "org/a": "", "a+other": "error", "a+" + dir: "error",
+		"a+../style": "error", "b+style": "error", "+": "error", "a+": "error"} {
+		_, found, a, err := m.asked(name, list, rules)
+		got := ""
+		switch {
+		case err != nil:
+			got = "error"
+		case a != nil:
+			got = a.Name
+		}
+		if got != want || err == nil && found.ID != "org/a" || a != nil && a.Dir != dir {
+			t.Errorf("%q: %q, %+v, %v; want %q", name, found.ID, a, err, want)
+		}
+	}
+	all := addAdapters([]server.ModelInfo{{ID: "headroom-demo"}, {ID: "org/a"}}, list)
+	if len(all) != 3 || all[2].ID != "org/a+style" || all[2].Base != "org/a" {
+		t.Errorf("the list is %+v", all)
 	}
 }

@@ -221,4 +221,16 @@ type Model struct {
 	Download        *Download `json:"download"` // null unless it is downloading
 	// Places lists the folders with a copy, Path first; empty for the bundled model.
 	Places []Place `json:"places"`
+	// Adapters are the LoRA and DoRA adapters for the model.
+	Adapters []Adapter `json:"adapters"`
+}
+
+// Adapter is an adapter of a model.
+type Adapter struct {
+	ID        string `json:"id"` // requests name it so: the model's ID, a plus sign and its name
+	Name      string `json:"name"`
+	Path      string `json:"path"`
+	DoRA      bool   `json:"dora"` // false: LoRA
+	Rank      int    `json:"rank"` // 0: not known
+	SizeBytes int64  `json:"sizeBytes"`
 }

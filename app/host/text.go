@@ -49,7 +49,7 @@ func (h *Host) textModel(name string) *library.Model {
 	rules, models := h.requestRules(), h.models.list()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, m, err := h.asked(name, models, rules)
+	_, m, _, err := h.asked(name, models, rules)
 	if err != nil || m.Err != nil {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"headroom/app/library"
+	"headroom/engine"
 	"headroom/engine/guard"
 	"headroom/engine/problem"
 	"headroom/engine/server"
@@ -48,14 +49,14 @@ func (h *Host) Wake(ctx context.Context, id string) (server.Model, error) {
 	}
 	models := h.models.list()
 	h.mu.Lock()
-	i, err := h.ask(id, models, rules)
+	i, a, err := h.ask(id, models, rules)
 	if err != nil {
 		h.mu.Unlock()
 		return server.Model{}, err
 	}
 	if i.answers() {
 		defer h.mu.Unlock()
-		return h.use(i), nil
+		return h.use(i, a), nil
 	}
 	patient := 0
 	if guard.PriorityOf(ctx) < 0 {
@@ -78,7 +79,7 @@ func (h *Host) Wake(ctx context.Context, id string) (server.Model, error) {
 	late := time.NewTimer(rules.Wait)
 	defer late.Stop()
 	for {
-		m, err := h.awaited(i)
+		m, err := h.awaited(i, a)
 		if err != nil || m.Engine != nil {
 			return m, err
 		}
@@ -92,19 +93,20 @@ func (h *Host) Wake(ctx context.Context, id string) (server.Model, error) {
 	}
 }
 
-// ask returns the instance that a request means. If the model is not loaded, it makes it wanted.
-// The caller holds mu.
-func (h *Host) ask(id string, models []library.Model, rules RequestRules) (*instance, error) {
+// ask returns the instance that a request means, and its adapter; nil: none. If the model is not
+// loaded, it makes it wanted. The caller holds mu.
+func (h *Host) ask(id string, models []library.Model, rules RequestRules) (*instance,
+	*engine.Adapter, error) {
 	if h.closed {
-		return nil, errShutDown()
+		return nil, nil, errShutDown()
 	}
-	i, m, err := h.asked(id, models, rules)
+	i, m, a, err := h.asked(id, models, rules)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if i == nil {
 		if !rules.Load || m.Err != nil {
-			return nil, h.refusal(nil, m, id)
+			return nil, nil, h.refusal(nil, m, id)
 		}
 		i = h.instanceOf(m)
 	}
@@ -112,7 +114,7 @@ func (h *Host) ask(id string, models []library.Model, rules RequestRules) (*inst
 	switch {
 	case i.want == nil:
 		if !rules.Load && i.unloaded == notUnloaded {
-			return nil, h.refusal(i, m, id)
+			return nil, nil, h.refusal(i, m, id)
 		}
 		h.log.Info("loading a model for a request", "model", i.model.ID)
 		h.setWanted(i, &target{requestsWait: true})
@@ -120,13 +122,13 @@ func (h *Host) ask(id string, models []library.Model, rules RequestRules) (*inst
 		again := i.want.retryAt.IsZero() && (rules.Load || i.ran) &&
 			h.options.now().Sub(i.failedAt) >= failurePause
 		if !again {
-			return nil, h.refusal(i, m, id)
+			return nil, nil, h.refusal(i, m, id)
 		}
 		h.setWanted(i, &target{requestsWait: true})
 	case i.running() == nil && !i.want.requestsWait && !rules.Load:
-		return nil, h.refusal(i, m, id)
+		return nil, nil, h.refusal(i, m, id)
 	}
-	return i, nil
+	return i, a, nil
 }
 
 // answers reports whether requests can use the model now.
@@ -134,12 +136,12 @@ func (i *instance) answers() bool { return i.running() != nil && !i.draining }
 
 // awaited returns the model if it is loaded, the zero value while it is not, or a Problem if it
 // will not be.
-func (h *Host) awaited(i *instance) (server.Model, error) {
+func (h *Host) awaited(i *instance, a *engine.Adapter) (server.Model, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case i.answers():
-		return h.use(i), nil
+		return h.use(i, a), nil
 	case h.closed:
 		return server.Model{}, errShutDown()
 	case i.failure != nil:
@@ -151,13 +153,14 @@ func (h *Host) awaited(i *instance) (server.Model, error) {
 	return server.Model{}, nil
 }
 
-// use returns the model for a request, which must release it. The caller holds mu.
-func (h *Host) use(i *instance) server.Model {
+// use returns the model for a request, which must release it, with its adapter. The caller holds
+// mu.
+func (h *Host) use(i *instance, a *engine.Adapter) server.Model {
 	i.uses++
 	i.usedAt = h.options.now()
 	id := i.model.ID
 	var once sync.Once
-	return server.Model{ID: id, Engine: i.have.engine,
+	return server.Model{ID: id, Engine: i.have.engine, Adapter: a,
 		Release: func(keepAlive *time.Duration) {
 			if keepAlive != nil && h.options.Model != nil && h.options.Model(id).Pinned {
 				keepAlive = nil // a request does not decide over a model that a person has pinned

@@ -52,7 +52,7 @@ func same(a, b *Model) bool {
 	return a.State == b.State && a.Dir == b.Dir && a.SizeBytes == b.SizeBytes &&
 		a.UpdatedAt.Equal(b.UpdatedAt) && text(a.Err) == text(b.Err) &&
 		slices.Equal(a.Places, b.Places) && slices.Equal(a.Copies, b.Copies) &&
-		sameDownload(a.Download, b.Download) &&
+		slices.Equal(a.Adapters, b.Adapters) && sameDownload(a.Download, b.Download) &&
 		a.Description.Architecture == b.Description.Architecture &&
 		a.Description.Quantization == b.Description.Quantization
 }

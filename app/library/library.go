@@ -5,8 +5,8 @@
 // roots.go returns the folders to scan. scan.go finds the models in them, and foreign.go finds GGUF
 // files and Ollama's models; both read folders through listing.go and trace.go.
 // inspect.go determines a model's state. describe.go caches the engine's description of a folder.
-// places.go finds copies of a model. library.go gives models their IDs. A Watcher (watch.go,
-// interest.go) keeps the list up to date.
+// adapters.go finds adapters. places.go finds copies of a model. library.go gives models their IDs.
+// A Watcher (watch.go, interest.go) keeps the list up to date.
 //
 // Invariants: the bundled model comes first. IDs are unique. A folder that looks like a model but
 // cannot be used is listed with its error. Err is nil if and only if the model is ready.
@@ -46,6 +46,8 @@ type Model struct {
 	// Copies are the IDs that the copies would have beside all models if they were none. The
 	// settings may have entries for them, of which only the aliases count.
 	Copies []string
+	// Adapters are the adapters for the model, in the order in which they were found.
+	Adapters []Adapter
 }
 
 // Library lists models. Its methods are safe for concurrent use.
@@ -123,7 +125,7 @@ func (s *scanner) scan() []Model {
 		models = append(models, s.model(f))
 	}
 	s.describer.forget(seen)
-	return s.merge(models, found)
+	return s.attach(s.merge(models, found), found)
 }
 
 // names gives each model a unique ID. If an ID is taken, the model's path becomes its ID. Models
@@ -244,7 +246,7 @@ func (s *scanner) reinspect(m Model) (Model, bool) {
 	}
 	f.name = m.ID
 	now := s.model(f)
-	now.Places, now.Copies = m.Places, m.Copies
+	now.Places, now.Copies, now.Adapters = m.Places, m.Copies, m.Adapters
 	return now, true
 }
 

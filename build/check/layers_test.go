@@ -99,6 +99,9 @@ var layers = []row{
 	{"Originals in Hugging Face's layout, as the files that were made of them tell.", []string{
 		"engine/gguf/original",
 	}},
+	{"Adapters: read from their folders, and fitted to the weights of a model.", []string{
+		"engine/adapter",
+	}},
 	{"Tokenizer and chat template of a model, for processes that have no device.", []string{
 		"engine/textproc",
 	}},

@@ -64,7 +64,7 @@ func (o *Outputs) Select(rows []int32, spans []kernels.Span) {
 		if from != at || selected[n].Pos+selected[n].Rows != s.Pos+offset {
 			selected = append(selected,
 				kernels.Span{Row: i, Pos: s.Pos + offset, Pages: s.Pages, Slot: s.Slot,
-					Compact: s.Compact})
+					Compact: s.Compact, Adapter: s.Adapter})
 			from, n = at, n+1
 		}
 		selected[n].Rows++

@@ -52,6 +52,7 @@ type Weights struct {
 
 	source  Source
 	modules map[string]*Weights // those that Module and AttachBlock have opened
+	linears map[string][]*kernels.Weight
 
 	// Only for a random model:
 	random      *rand.Rand
@@ -472,7 +473,7 @@ func (s Scope) Split(name string, k int, n ...int) []*kernels.Weight {
 	for _, rows := range n {
 		total += rows
 	}
-	w := s.Linear(name, total, k)
+	w := s.load(name, 1, total, k)
 	parts, from := make([]*kernels.Weight, len(n)), 0
 	for i, rows := range n {
 		if parts[i] = w; s.w.err == nil {
@@ -480,6 +481,7 @@ func (s Scope) Split(name string, k int, n ...int) []*kernels.Weight {
 		}
 		from += rows
 	}
+	s.Register(name, parts...)
 	return parts
 }
 
@@ -487,6 +489,13 @@ func (s Scope) Split(name string, k int, n ...int) []*kernels.Weight {
 // in the file. The packing follows from the shapes of weight and scales. If config.json states a
 // packing, both must agree.
 func (s Scope) Experts(name string, e, n, k int) *kernels.Weight {
+	w := s.load(name, e, n, k)
+	s.Register(name, w)
+	return w
+}
+
+// load loads the weight of Experts.
+func (s Scope) load(name string, e, n, k int) *kernels.Weight {
 	if s.w.files == nil {
 		return s.randomExperts(name, e, n, k)
 	}

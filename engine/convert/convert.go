@@ -13,6 +13,7 @@ package convert
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -45,6 +46,10 @@ type Options struct {
 	// DType is the type of plain tensors and of scales: "float16", "bfloat16" or "float32"; "":
 	// that of config.json, or else the one that each tensor has.
 	DType string
+
+	// Adapter is the folder of an adapter that the result has fused; "": none. A packed model is
+	// unpacked, unless it is quantized again.
+	Adapter string
 
 	// Name is that of the model on Hugging Face, for the card; "": it is not known.
 	Name string
@@ -87,6 +92,9 @@ func run(ctx context.Context, c *conversion, dest string, o Options) (Result, er
 	if o.threads == 0 {
 		o.threads = runtime.GOMAXPROCS(0)
 	}
+	if o.Adapter != "" && !o.Quantize {
+		o.Dequantize = true
+	}
 	if o.Warn == nil {
 		o.Warn = func(string) {}
 	}
@@ -122,6 +130,7 @@ type conversion struct {
 	model   *original.Model // of a GGUF file, instead of source; nil: there is none
 	config  *checkpoint.Config
 	family  *family
+	adapter [sha256.Size]byte // its digest
 	weights *checkpoint.Weights
 	reads   *reader
 
@@ -202,6 +211,9 @@ func (c *conversion) plan() error {
 	}
 	c.tensors, c.block = m.sorted(), m.block
 	if err := c.setTypes(); err != nil {
+		return err
+	}
+	if err := c.fuse(); err != nil {
 		return err
 	}
 	if c.keepsCodes() {

@@ -126,7 +126,7 @@ func (r *reader) rows(t *tensor, from, to int, s *scratch) ([]byte, error) {
 	if !checkpoint.AreFinite(dtype, in) {
 		return nil, notFinite(t)
 	}
-	if floatTypes[dtype] == t.dtype && !t.changes() {
+	if floatTypes[dtype] == t.dtype && !t.changes() && t.fusion == nil {
 		return in, nil
 	}
 	out := t.cast(in, floatTypes[dtype], from, s)
@@ -225,6 +225,16 @@ func (r *reader) unpackRows(t *tensor, from, to int, s *scratch) ([]byte, error)
 				quantize.PutFloat(out, (i-from)*t.cols+k, v, t.dtype)
 			}
 		}
+		if t.fusion != nil {
+			row = grow(&s.row, t.cols)
+			for i := from; i < to; i++ {
+				decode(row, out[(i-from)*t.cols*t.dtype.Size():], t.dtype)
+				t.fuse(row, i)
+				for k, v := range row {
+					quantize.PutFloat(out, (i-from)*t.cols+k, v, t.dtype)
+				}
+			}
+		}
 		return out, t.checkRange(out)
 	}
 	for i := from; i < to; i++ {
@@ -239,6 +249,7 @@ func (r *reader) unpackRows(t *tensor, from, to int, s *scratch) ([]byte, error)
 			}
 		}
 		t.change(row, i)
+		t.fuse(row, i)
 		for k, v := range row {
 			quantize.PutFloat(out, (i-from)*t.cols+k, v, t.dtype)
 		}
@@ -264,6 +275,13 @@ func (t *tensor) change(values []float32, row int) {
 	}
 }
 
+// fuse adds the adapter's part to a row.
+func (t *tensor) fuse(values []float32, row int) {
+	if t.fusion != nil {
+		t.fusion.Add(values, row)
+	}
+}
+
 // cast returns elements of the source, of rows from the given one on, in the type of t. Sums and
 // products are rounded to the type of the source first, as mlx-lm does.
 func (t *tensor) cast(in []byte, from kernels.DType, first int, s *scratch) []byte {
@@ -278,6 +296,7 @@ func (t *tensor) cast(in []byte, from kernels.DType, first int, s *scratch) []by
 			}
 			decode(values, in[at*from.Size():], from)
 		}
+		t.fuse(values, first+at/t.cols)
 		for i, v := range values {
 			quantize.PutFloat(out, at+i, v, t.dtype)
 		}

@@ -46,7 +46,7 @@ type state struct {
 // fingerprint returns a digest of the source and of the plan.
 func (c *conversion) fingerprint() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%d\n", version)
+	fmt.Fprintf(h, "%d %x\n", version, c.adapter)
 	for _, t := range c.tensors {
 		fmt.Fprintf(h, "%s %v %v %v %v %v\n", t.name, t.shape, t.pick, t.transposed, t.add, t.kept)
 	}

@@ -7,6 +7,7 @@ package convert
 import (
 	"slices"
 
+	"headroom/engine/adapter"
 	"headroom/engine/checkpoint"
 	"headroom/engine/problem"
 	"headroom/engine/safetensors"
@@ -29,6 +30,8 @@ type tensor struct {
 
 	add   float32               // to each element
 	scale func(row int) float32 // of a row; nil: 1
+	// fusion is what an adapter adds to the rows of the result; nil: nothing.
+	fusion *adapter.Fusion
 
 	dtype  kernels.DType    // of the elements, unless they are raw
 	format *quantize.Format // nil: plain

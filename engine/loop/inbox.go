@@ -94,6 +94,7 @@ func (l *Loop) takeInbox() bool {
 		f()
 	}
 	for _, r := range submitted {
+		l.placeAdapter(r.adapter)
 		l.requests = append(l.requests, r)
 		l.sched.Add(&r.seq)
 		l.stored.preload.yield(r)
@@ -119,6 +120,19 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	if err := l.validate(&r); err != nil {
 		return nil, err
 	}
+	a, err := l.adapters.acquire(r.Adapter)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := l.submit(r, a)
+	if err != nil {
+		l.adapters.release(a)
+	}
+	return stream, err
+}
+
+// submit queues a valid request with its adapter; nil: none.
+func (l *Loop) submit(r Request, a *loadedAdapter) (*Stream, error) {
 	if r.ID == "" {
 		r.ID = newID()
 	}
@@ -131,18 +145,19 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	if r.NoAnswer = r.NoAnswer || len(r.Candidates) > 0; r.NoAnswer || r.Embed {
 		r.MaxTokens = 0
 	}
-	q := &request{Request: r, submitted: time.Now(), usage: Usage{PromptTokens: len(r.Prompt)}}
+	q := &request{Request: r, adapter: a, submitted: time.Now(),
+		usage: Usage{PromptTokens: len(r.Prompt)}}
 	if r.Private {
 		q.Client, q.Key = "", ""
 	} else {
-		q.miss, q.title = l.log.compare(r.Prompt), l.text.Title(r.Prompt)
+		q.miss, q.title = l.log.compare(r.Prompt, a.key()), l.text.Title(r.Prompt)
 	}
 	// The capacity includes room for the answer, so that the loop seldom allocates.
 	tokens := make([]int32, 0, len(r.Prompt)+min(r.MaxTokens, 4096))
 	q.seq = sched.Sequence{Tokens: append(tokens, r.Prompt...), Priority: r.Priority, Slot: -1,
 		Private: r.Private, NoCache: r.NoCache, Whole: r.Uncached,
 		Most:  len(r.Prompt) + r.MaxTokens,
-		Owner: q}
+		Space: a.space(), Owner: q}
 	if l.config.Sched.Recurrent {
 		q.seq.Keep = l.statePositions(r.Prompt)
 	}

@@ -16,6 +16,7 @@
 //	draftkept.go    what a draft model keeps of requests that have ended
 //	form.go         answers of a given form: their masks, and tokens that are forced
 //	token.go        turns the results of a step into tokens, text and events; ends requests
+//	adapter.go      adapters of requests: loaded, placed on the device, dropped
 //	inbox.go        Submit, Cancel and Close, which other goroutines call
 //	request.go      a Request and its Events
 //	embed.go        vectors of prompts
@@ -40,6 +41,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"headroom/engine/adapter"
 	"headroom/engine/blockstore"
 	"headroom/engine/cachemiss"
 	"headroom/engine/prefix"
@@ -92,6 +94,10 @@ type Config struct {
 	// start; 0: none are read.
 	PreloadBytes int64
 
+	// FitAdapter reads an adapter and fits it to the model. It is called on the goroutine of
+	// Submit, one call at a time. nil: the model has no adapters.
+	FitAdapter func(dir string) (*adapter.Fitted, error)
+
 	// History holds the tokens of earlier requests; nil: an empty History. Fingerprint and
 	// KVFormats identify the model and the cache format of this loop in it.
 	History                *History
@@ -124,8 +130,9 @@ type Loop struct {
 	throttled   throttle
 	growth      atomic.Pointer[sched.Growth] // of SetGrowth, not yet taken; nil: none
 	turns       turns                        // of refused clients
-	lackingWait time.Duration                // of refuseLacking; 0: the usual one
-	oneByOne    bool                         // forced tokens are not added together; for tests
+	adapters    adapters
+	lackingWait time.Duration // of refuseLacking; 0: the usual one
+	oneByOne    bool          // forced tokens are not added together; for tests
 
 	// Only the goroutine of run uses the fields below.
 	sched    *sched.Scheduler
@@ -133,6 +140,7 @@ type Loop struct {
 	endings  []ending
 	steps    steps
 	stored   storedBlocks
+	adapterMemory
 	stall    prefillStall
 	drafts   drafts
 	counters counters
@@ -153,6 +161,7 @@ func New(c Config) *Loop {
 	l := &Loop{config: c, runner: c.Runner, text: c.Text, inbox: newInbox(),
 		heartbeat: c.Heartbeat, sched: sched.New(c.Sched)}
 	l.throttled.pause = l.sleep
+	l.adapters.fit = c.FitAdapter
 	l.drafts.enabled = c.Sched.DraftTokens > 0
 	l.drafts.way, l.drafts.chains.model = c.Speculate, newDraftModel(c.DraftModel,
 		c.Runner.VocabSize())

@@ -54,7 +54,8 @@ func (p *preload) stop() {
 // for that read, as it would have to read the same files.
 func (p *preload) yield(r *request) {
 	p.ended = true
-	if p.reading != nil && prefix.Common(r.Prompt, p.reading.Tokens) < blockstore.BlockTokens {
+	if p.reading != nil && (r.adapter != nil ||
+		prefix.Common(r.Prompt, p.reading.Tokens) < blockstore.BlockTokens) {
 		p.cancel()
 	}
 }
@@ -140,7 +141,7 @@ func (l *Loop) preloadPrefix(tokens []int32, maxBytes int64) (n int, bytes int64
 // readPreload reads the prefix of p and adds it to the prefix tree.
 func (l *Loop) readPreload(ctx context.Context, p *sched.Promotion, bytes int64) (n int,
 	used int64, goOn bool) {
-	found, err := l.find(p)
+	found, err := l.find(l.stored.view, p)
 	if err == nil {
 		kv, state := l.targets(p)
 		err = l.stored.view.Read(ctx, found, kv, state)
@@ -195,7 +196,7 @@ func (p *preload) uncounted(promotion *sched.Promotion) int {
 // countPreloaded counts the preloaded prefix that r resumes after as read from the store, since
 // without preloading it would be read now. A private request leaves no count on disk.
 func (l *Loop) countPreloaded(r *request) {
-	if r.Private {
+	if r.Private || r.adapter != nil { // what is preloaded is of the model alone
 		return
 	}
 	used := 0

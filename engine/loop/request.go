@@ -36,7 +36,9 @@ type Request struct {
 	Speculate string
 	// Prediction is a text that the answer may repeat. Only drafts depend on it.
 	Prediction []int32
-	Priority   int // waiting requests of larger priority run first
+	// Adapter changes the model for this request; nil: nothing does, or the engine's own adapter.
+	Adapter  *Adapter
+	Priority int // waiting requests of larger priority run first
 	// Owner is whose request it is, such as the ID of an API key. All requests with "" have one
 	// owner, too. Drafts follow no conversation of another owner. Usage of a request with a named
 	// owner counts cached tokens in whole pages, since single ones would tell what others asked.
@@ -183,6 +185,7 @@ func (t Timing) Speedup() float64 { return draft.Speedup(t.Decode.Seconds(), t.S
 type request struct {
 	Request
 	requestDrafts
+	adapter *loadedAdapter // nil: none
 	seq     sched.Sequence
 	compact kernels.Compact // the selection of seq, if it has one
 	sampler *sample.Sampler

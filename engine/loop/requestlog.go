@@ -57,6 +57,7 @@ type record struct {
 	Finished
 	miss     cachemiss.Match
 	scored   bool    // Request.ScorePrompt
+	model    string  // that of requestLog, with the adapter
 	computed []int32 // the tokens to add to the history; nil: none are cached
 }
 
@@ -92,7 +93,7 @@ func newRequestLog(h *History, model, format string, o cachemiss.Outcome) *reque
 // record adds a request that has ended. The loop calls it before it sends Done, so that the
 // client's next prompt is compared with this one.
 func (g *requestLog) record(r *request, reason FinishReason) {
-	n := record{miss: r.miss, scored: r.ScorePrompt,
+	n := record{miss: r.miss, scored: r.ScorePrompt, model: g.model + r.adapter.key(),
 		Finished: Finished{ID: r.ID, Title: r.title, Client: r.Client, Key: r.Key,
 			At: time.Now(), Finish: reason, Usage: r.usage, Timing: r.timing(),
 			NoDrafts: r.whyNoDrafts(), Private: r.Private, BlockHits: r.blockHits,
@@ -109,10 +110,11 @@ func (g *requestLog) record(r *request, reason FinishReason) {
 	}
 }
 
-// compare compares a prompt with the tokens of all requests that ended before the call.
-func (g *requestLog) compare(prompt []int32) cachemiss.Match {
+// compare compares a prompt with the tokens of all requests that ended before the call. adapter is
+// the key of the request's adapter.
+func (g *requestLog) compare(prompt []int32, adapter string) cachemiss.Match {
 	g.index()
-	return g.history.Find(prompt, g.model, g.format)
+	return g.history.Find(prompt, g.model+adapter, g.format)
 }
 
 // index adds the requests that have ended to the history.
@@ -124,7 +126,7 @@ func (g *requestLog) index() {
 	g.ended = nil
 	g.mu.Unlock()
 	for _, n := range ended {
-		g.history.Add(cachemiss.Sequence{Tokens: n.computed, Model: g.model, Format: g.format,
+		g.history.Add(cachemiss.Sequence{Tokens: n.computed, Model: n.model, Format: g.format,
 			At: n.At})
 	}
 	g.unflushed = append(g.unflushed, ended...)

@@ -163,6 +163,7 @@ func (l *Loop) gather(s *step) {
 			// Tokens generated before a preemption are not part of the prompt.
 			Prefill: max(0, min(w.To, r.usage.PromptTokens)-w.From),
 			Compact: r.compactFor(w.To),
+			Adapter: r.adapter.number(),
 		})
 		s.gatherScores(i, len(s.tokens))
 		if r.Embed {

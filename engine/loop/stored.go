@@ -41,8 +41,9 @@ const (
 
 // storedBlocks holds the state of the loop that concerns the block store.
 type storedBlocks struct {
-	view       *blockstore.View // nil: there is no store
-	ctx        context.Context  // ends reads when the loop closes
+	view       *blockstore.View           // of the model without an adapter; nil: there is no store
+	views      map[int32]*blockstore.View // of its adapters, by space; only the loop's goroutine
+	ctx        context.Context            // ends reads when the loop closes
 	cancel     context.CancelFunc
 	stateEvery int // minimum number of tokens between two stored states
 
@@ -67,6 +68,8 @@ type storedBlocks struct {
 // conversation is a computed token sequence that a later prompt may continue.
 type conversation struct {
 	tokens []int32
+	space  int32
+	view   *blockstore.View
 	title  string
 	reused bool // at least part of its prompt was cached
 	ended  time.Time
@@ -76,11 +79,27 @@ type conversation struct {
 
 func (b *storedBlocks) init(c *Config) {
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.saving = map[*conversation]int{}
+	b.saving, b.views = map[*conversation]int{}, map[int32]*blockstore.View{}
 	if c.Store != nil && !c.Sched.NoPrefixes {
 		b.view = c.Store.Model(c.StoreModel)
 		b.stateEvery = max(keepEvery, c.StateEveryTokens)
 	}
+}
+
+// viewOf returns the view of the store for the tokens that the model computes with an adapter; nil:
+// none. There is a store.
+func (l *Loop) viewOf(a *loadedAdapter) *blockstore.View {
+	if a == nil {
+		return l.stored.view
+	}
+	view := l.stored.views[a.spaceID]
+	if view == nil {
+		key := l.config.StoreModel
+		key.Format += ", adapter" + a.key()
+		view = l.config.Store.Model(key)
+		l.stored.views[a.spaceID] = view
+	}
+	return view
 }
 
 // lookUp looks up the prompt of a new request in the store, unless nearly all of it is cached in
@@ -96,8 +115,9 @@ func (l *Loop) lookUp(r *request) {
 	r.lookups++
 	r.seq.StorePending = true
 	l.stored.pending++
+	view := l.viewOf(r.adapter)
 	go func() {
-		found := l.stored.view.Find(r.Prompt, limit, known, l.config.Sched.Recurrent)
+		found := view.Find(r.Prompt, limit, known, l.config.Sched.Recurrent)
 		l.runOnLoop(func() {
 			l.stored.pending--
 			r.seq.Stored, r.seq.StorePending = found.Tokens, false
@@ -112,9 +132,13 @@ func (l *Loop) fetch(p *sched.Promotion) {
 	// Until its work is finished, the device may be using the pages. If the device has failed, it
 	// will not read them any more.
 	l.waitForDevice()
-	countFrom := l.stored.preload.uncounted(p)
+	countFrom := p.From
+	if r.adapter == nil {
+		countFrom = l.stored.preload.uncounted(p)
+	}
+	view := l.viewOf(r.adapter)
 	go func() {
-		blocks, err := l.readBlocks(p, countFrom)
+		blocks, err := l.readBlocks(view, p, countFrom)
 		l.runOnLoop(func() {
 			l.stored.pending--
 			_, r.storedFrom = l.sched.Known(p.Seq)
@@ -133,26 +157,27 @@ func (l *Loop) fetch(p *sched.Promotion) {
 
 // readBlocks reads a promotion's pages and state from files and returns the number of blocks. The
 // blocks from position countFrom count as used. It does not run on the goroutine of the loop.
-func (l *Loop) readBlocks(p *sched.Promotion, countFrom int) (blocks int, err error) {
-	found, err := l.find(p)
+func (l *Loop) readBlocks(view *blockstore.View, p *sched.Promotion, countFrom int) (blocks int,
+	err error) {
+	found, err := l.find(view, p)
 	if err != nil {
 		return 0, err
 	}
 	kv, state := l.targets(p)
-	if err := l.stored.view.Read(l.stored.ctx, found, kv, state); err != nil {
+	if err := view.Read(l.stored.ctx, found, kv, state); err != nil {
 		return len(found.Blocks), err
 	}
 	used := found
 	if countFrom < p.From {
-		used = l.stored.view.Find(p.Tokens, len(p.Tokens), countFrom, l.config.Sched.Recurrent)
+		used = view.Find(p.Tokens, len(p.Tokens), countFrom, l.config.Sched.Recurrent)
 	}
-	l.stored.view.Used(used)
+	view.Used(used)
 	return len(found.Blocks), nil
 }
 
 // find returns the entries of a promotion's prefix.
-func (l *Loop) find(p *sched.Promotion) (blockstore.Prefix, error) {
-	found := l.stored.view.Find(p.Tokens, len(p.Tokens), p.From, l.config.Sched.Recurrent)
+func (l *Loop) find(view *blockstore.View, p *sched.Promotion) (blockstore.Prefix, error) {
+	found := view.Find(p.Tokens, len(p.Tokens), p.From, l.config.Sched.Recurrent)
 	if found.Tokens != len(p.Tokens) {
 		return found, fmt.Errorf(
 			"loop: only %d of %d tokens are still stored, the other blocks have been evicted",
@@ -227,10 +252,10 @@ func (l *Loop) saveBlocks(r *request, computed []int32, now time.Time) {
 	if n >= blockstore.BlockTokens && took > 0 {
 		l.stored.secondsPerToken = took.Seconds() / float64(n)
 	}
-	c := &conversation{tokens: slices.Clone(computed), title: r.title,
-		reused: r.usage.CachedTokens > 0, ended: now}
+	c := &conversation{tokens: slices.Clone(computed), title: r.title, space: r.adapter.space(),
+		view: l.viewOf(r.adapter), reused: r.usage.CachedTokens > 0, ended: now}
 	l.stored.unsaved = slices.DeleteFunc(l.stored.unsaved, func(old *conversation) bool {
-		cContinuesOld := len(old.tokens) <= len(c.tokens) &&
+		cContinuesOld := old.space == c.space && len(old.tokens) <= len(c.tokens) &&
 			slices.Equal(old.tokens, c.tokens[:len(old.tokens)])
 		return cContinuesOld
 	})
@@ -283,7 +308,8 @@ func (l *Loop) saveEnds(now time.Time, submitted []*request, closing bool) {
 // continues the conversation, and the end of c is useless.
 func (c *conversation) continuedBy(r *request) bool {
 	n := len(c.tokens) * 3 / 4
-	return len(r.Prompt) >= n && slices.Equal(r.Prompt[:n], c.tokens[:n])
+	return r.adapter.space() == c.space && len(r.Prompt) >= n &&
+		slices.Equal(r.Prompt[:n], c.tokens[:n])
 }
 
 // save passes the cached part of a conversation to the writer of the store. If tail is false, it
@@ -292,7 +318,7 @@ func (l *Loop) save(c *conversation, tail bool) {
 	if !l.waitForDevice() {
 		return
 	}
-	held := l.sched.Hold(c.tokens)
+	held := l.sched.Hold(c.space, c.tokens)
 	checked := false
 	s := blockstore.Sequence{
 		Tokens: c.tokens[:held.Tokens], Tail: tail, Reused: c.reused, Title: c.title,
@@ -317,7 +343,7 @@ func (l *Loop) save(c *conversation, tail bool) {
 			})
 		},
 	}
-	if held.Tokens < blockstore.BlockTokens || !l.stored.view.Save(s) {
+	if held.Tokens < blockstore.BlockTokens || !c.view.Save(s) {
 		l.sched.Release(held)
 		return
 	}

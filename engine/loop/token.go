@@ -143,6 +143,7 @@ func (l *Loop) finish(r *request, reason FinishReason, err error) {
 	if reason != FinishError {
 		l.saveBlocks(r, computed, time.Now())
 	}
+	l.adapters.release(r.adapter)
 	if !r.Embed { // a request for vectors has many, and its server logs it
 		l.log.record(r, reason)
 	}

@@ -152,6 +152,15 @@ func loadMLP(s checkpoint.Scope, hidden, intermediate int) nn.MLP {
 // (Hugging Face since 5.0), the same with transposed matrices (Qwen3-VL), fused projections in
 // input_linear (Granite 4), and one module per expert.
 func loadExperts(s checkpoint.Scope, experts, hidden, intermediate int) nn.MLP {
+	m := loadStacks(s, experts, hidden, intermediate)
+	s.Register("switch_mlp.gate_proj", m.GateProj.Weight) // as mlx-lm calls them in any layout
+	s.Register("switch_mlp.up_proj", m.UpProj.Weight)
+	s.Register("switch_mlp.down_proj", m.DownProj.Weight)
+	return m
+}
+
+// loadStacks loads the experts of loadExperts.
+func loadStacks(s checkpoint.Scope, experts, hidden, intermediate int) nn.MLP {
 	switch {
 	case s.Has("switch_mlp.gate_proj.weight"), s.Has("experts.switch_glu.gate_proj.weight"),
 		s.Has("experts.gate_proj.weight"):

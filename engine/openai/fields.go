@@ -197,7 +197,8 @@ var fieldTable = []origin{
 			note: "0.1 if it is 0 or not sent"},
 	}},
 	{"mlx-lm", []field{
-		{name: "adapters", chat: refused, completion: refused, harmless: `""`},
+		{name: "adapters", chat: works, completion: works,
+			note: "the name of an adapter, as `model` with `+` and the name; no path"},
 		{name: "draft_model", chat: refused, completion: refused, harmless: `""`,
 			instead: "Set draftModel in the model's settings"},
 		{name: "frequency_context_size", chat: works, completion: works,

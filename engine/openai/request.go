@@ -13,6 +13,7 @@ import (
 	"headroom/engine/chat"
 	"headroom/engine/generate"
 	"headroom/engine/jsonbody"
+	"headroom/engine/server"
 )
 
 // Params are the parameters that chat completions and completions share.
@@ -70,6 +71,7 @@ const (
 // wireParams is the JSON form of Params.
 type wireParams struct {
 	Model               string             `json:"model"`
+	Adapters            string             `json:"adapters"`
 	Stream              *bool              `json:"stream"`
 	StreamOptions       *wireStreamOptions `json:"stream_options"`
 	MaxTokens           *int               `json:"max_tokens"`
@@ -234,6 +236,12 @@ func (p *Params) read(w *wireParams) error {
 		return badParam("model", "at most %d bytes, got %d", maxNameBytes, len(w.Model))
 	}
 	p.Model = w.Model
+	if w.Adapters != "" {
+		if len(w.Adapters) > maxNameBytes {
+			return badParam("adapters", "at most %d bytes, got %d", maxNameBytes, len(w.Adapters))
+		}
+		p.Model += server.AdapterSign + w.Adapters
+	}
 	p.Stream = w.Stream != nil && *w.Stream
 	if o := w.StreamOptions; o != nil {
 		p.IncludeUsage = o.IncludeUsage != nil && *o.IncludeUsage

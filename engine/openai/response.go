@@ -3,6 +3,7 @@ package openai
 // The objects that OpenAI's API returns, and their constructors.
 
 import (
+	"cmp"
 	"time"
 
 	"headroom/engine/draft"
@@ -218,6 +219,8 @@ type Model struct {
 	Created int64  `json:"created"` // unix seconds
 	OwnedBy string `json:"owned_by"`
 	Root    string `json:"root"` // the ID of the model, of which ID may be an alias
+	// Parent is the ID of the model of which this entry is an adapter, as in vLLM.
+	Parent string `json:"parent,omitempty"`
 	// The length of the context in tokens, under the names of vLLM, OpenRouter and llama-server; 0:
 	// unknown.
 	MaxModelLen   int        `json:"max_model_len,omitempty"`
@@ -243,7 +246,8 @@ type ModelMeta struct {
 // NewModel returns an entry of /v1/models.
 func NewModel(m server.ModelInfo, created int64) Model {
 	model := Model{ID: m.ID, Object: objectModel, Created: created, OwnedBy: "headroom",
-		Root: m.ID, MaxModelLen: m.ContextTokens, ContextLength: m.ContextTokens, State: m.State,
+		Root: cmp.Or(m.Base, m.ID), Parent: m.Base, MaxModelLen: m.ContextTokens,
+		ContextLength: m.ContextTokens, State: m.State,
 		Modalities: []string{"text"}, Type: objectModel, DisplayName: m.ID,
 		CreatedAt: time.Unix(created, 0).UTC().Format(time.RFC3339), Lifecycle: "active",
 		MaxInputTokens: m.ContextTokens}

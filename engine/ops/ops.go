@@ -35,7 +35,8 @@ type Context struct {
 	largest int // of all tensors
 	ops     operators
 
-	prefill matmul.Prefill // the prompt rows of the current batch; see SetPrefill
+	prefill  matmul.Prefill // the prompt rows of the current batch; see SetPrefill
+	adapters adapters       // what they add to products; see adapter.go
 }
 
 // alignBytes is the alignment of tensors in the arena. It suffices for cache lines and for offsets
@@ -104,8 +105,11 @@ func (c *Context) Temp(dtype kernels.DType, rows, cols int) kernels.Tensor {
 }
 
 // SetPrefill sets the spans of the batch for the following operators. Matrix products may use other
-// kernels for the prompt rows of these spans.
-func (c *Context) SetPrefill(spans []kernels.Span) { c.prefill = c.prefill[:0].Of(spans) }
+// kernels for the prompt rows of these spans. Rows of spans with an adapter are computed with it.
+func (c *Context) SetPrefill(spans []kernels.Span) {
+	c.prefill = c.prefill[:0].Of(spans)
+	c.adapters.setSpans(spans)
+}
 
 // Mark returns the current position in the arena, for Release.
 func (c *Context) Mark() int { return c.used }
@@ -183,6 +187,7 @@ func (c *Context) ScaledEmbed(tokens kernels.Tensor, w *kernels.Weight,
 	scale float32) kernels.Tensor {
 	out := c.f32(tokens.Rows, w.K)
 	run(c, &c.ops.lookup, embedding.Lookup{Tokens: tokens, W: w, Out: out, Scale: scale})
+	c.adaptLookup(out, tokens, w, scale)
 	return out
 }
 

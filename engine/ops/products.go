@@ -11,7 +11,10 @@ import (
 
 // Logits returns x[indices] wᵀ. It uses the decode kernels, even for prompt rows.
 func (c *Context) Logits(x kernels.Tensor, indices []int32, w *kernels.Weight) kernels.Tensor {
-	return c.Project(c.Rows(x, indices), w)
+	rows := c.Rows(x, indices)
+	out := c.Project(rows, w)
+	c.adaptLogits(out, rows, indices, w)
+	return out
 }
 
 // Project returns x wᵀ for rows that are not tokens of the batch. It uses the decode kernels.
@@ -24,21 +27,21 @@ func (c *Context) Project(x kernels.Tensor, w *kernels.Weight) kernels.Tensor {
 // Linear returns x wᵀ. In this method and those below, x has a row for each token of the batch.
 func (c *Context) Linear(x kernels.Tensor, w *kernels.Weight) kernels.Tensor {
 	var out [1]kernels.Tensor
-	c.linear(x, c.prefill, []*kernels.Weight{w}, out[:])
+	c.batchLinear(x, []*kernels.Weight{w}, out[:])
 	return out[0]
 }
 
 // Linear2 returns x w1ᵀ and x w2ᵀ, computed in one pass over x.
 func (c *Context) Linear2(x kernels.Tensor, w1, w2 *kernels.Weight) (_, _ kernels.Tensor) {
 	var out [2]kernels.Tensor
-	c.linear(x, c.prefill, []*kernels.Weight{w1, w2}, out[:])
+	c.batchLinear(x, []*kernels.Weight{w1, w2}, out[:])
 	return out[0], out[1]
 }
 
 // Linear3 returns the products of x with three weights, like Linear2.
 func (c *Context) Linear3(x kernels.Tensor, w1, w2, w3 *kernels.Weight) (_, _, _ kernels.Tensor) {
 	var out [3]kernels.Tensor
-	c.linear(x, c.prefill, []*kernels.Weight{w1, w2, w3}, out[:])
+	c.batchLinear(x, []*kernels.Weight{w1, w2, w3}, out[:])
 	return out[0], out[1], out[2]
 }
 
@@ -46,8 +49,16 @@ func (c *Context) Linear3(x kernels.Tensor, w1, w2, w3 *kernels.Weight) (_, _, _
 func (c *Context) Linear4(x kernels.Tensor,
 	w1, w2, w3, w4 *kernels.Weight) (_, _, _, _ kernels.Tensor) {
 	var out [4]kernels.Tensor
-	c.linear(x, c.prefill, []*kernels.Weight{w1, w2, w3, w4}, out[:])
+	c.batchLinear(x, []*kernels.Weight{w1, w2, w3, w4}, out[:])
 	return out[0], out[1], out[2], out[3]
+}
+
+// batchLinear computes products for the rows of the batch, with what their adapters add.
+func (c *Context) batchLinear(x kernels.Tensor, weights []*kernels.Weight, out []kernels.Tensor) {
+	c.linear(x, c.prefill, weights, out)
+	for i, w := range weights {
+		c.adapt(out[i], x, kernels.Tensor{}, w)
+	}
 }
 
 func (c *Context) linear(x kernels.Tensor, prefill matmul.Prefill, weights []*kernels.Weight,
@@ -115,6 +126,9 @@ func (c *Context) experts(x, ids kernels.Tensor, weights []*kernels.Weight, out 
 	op.Experts = matmul.Experts{X: x, IDs: ids, Parts: op.parts[:len(weights)],
 		Prefill: c.prefill}
 	c.Device.Run(&op.Experts)
+	for i, w := range weights {
+		c.adapt(out[i], x, ids, w)
+	}
 }
 
 // GateUp returns silu(x gateᵀ) * (x upᵀ), the first half of an MLP.
@@ -132,8 +146,15 @@ func (c *Context) gateUp(x, ids kernels.Tensor, rows int, gate, up *kernels.Weig
 		g, u := c.Linear2(x, gate, up)
 		return c.SiLUMul(g, u)
 	}
+	c.adapters.note(gate, x, ids)
+	c.adapters.note(up, x, ids)
 	out := c.f32(rows, gate.N)
 	mark := c.Mark()
+	if c.adapters.any(gate) || c.adapters.any(up) {
+		c.adaptedGateUp(out, c.f32(rows, gate.N), x, ids, gate, up)
+		c.Release(mark)
+		return out
+	}
 	run(c, &c.ops.gateUp, matmul.GateUp{X: c.inOrder(x, gate), IDs: ids, Gate: gate, Up: up,
 		Out: out, Temp: c.f32(rows, gate.N), Prefill: c.prefill, Split: c.Split})
 	c.Release(mark)

@@ -138,7 +138,7 @@ func (t *Tree) Forget(tokens []int32) {
 		}
 	}
 	for _, n := range ends { // within holds for their ancestors too
-		for n != &t.root && t.evictable(n) {
+		for n.parent != nil && t.evictable(n) {
 			t.remove(n)
 			n = n.parent
 		}
@@ -176,11 +176,11 @@ func (t *Tree) TrimConversations(limit int) {
 		if n == nil {
 			return
 		}
-		for n != &t.root && t.evictable(n) {
+		for n.parent != nil && t.evictable(n) {
 			t.remove(n)
 			n = n.parent
 		}
-		if n == &t.root || len(n.children) > 0 { // otherwise n is a leaf now, and in use
+		if n.parent == nil || len(n.children) > 0 { // otherwise n is a leaf now, and in use
 			leaves--
 		}
 	}

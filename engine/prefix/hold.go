@@ -21,8 +21,8 @@ type HeldState struct {
 // Hold returns the pages of the longest prefix of tokens in the tree, even if a sequence cannot
 // resume at its end. If states is true, it also returns every state in that prefix. None of these
 // is evicted before Release. Hold does not count as use.
-func (t *Tree) Hold(tokens []int32, states bool) Held {
-	f := t.find(tokens)
+func (p Space) Hold(tokens []int32, states bool) Held {
+	t, f := p.t, p.find(tokens)
 	h := Held{Tokens: f.knownTokens}
 	for i, n := range f.known {
 		t.pool.Ref(n.page)
@@ -70,7 +70,7 @@ func (t *Tree) Leaves(visit func(Leaf)) {
 			continue
 		}
 		tokens, resumable := make([]int32, leaf.from+len(leaf.tokens)), 0
-		for n := leaf; n != &t.root; n = n.parent {
+		for n := leaf; n.parent != nil; n = n.parent {
 			copy(tokens[n.from:], n.tokens)
 			for _, s := range n.states {
 				resumable = max(resumable, s.position)

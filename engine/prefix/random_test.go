@@ -115,7 +115,7 @@ func pathOf(n *node) (tokens []int32) {
 
 func checkInvariants(t *testing.T, tree *Tree, held []Held) {
 	t.Helper()
-	age := map[*node]int{&tree.root: tree.nodes.Len()}
+	age := map[*node]int{tree.root: tree.nodes.Len()}
 	for e := tree.nodes.Front(); e != nil; e = e.Next() {
 		age[e.Value.(*node)] = len(age) - 1
 	}

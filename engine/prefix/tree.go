@@ -17,12 +17,14 @@ type Options struct {
 	Sizes     Sizes   // of the pool's pages; only Trim needs them
 }
 
-// Tree is the prefix tree. It is not safe for concurrent use.
+// Tree is the prefix tree. It is not safe for concurrent use. Its methods for tokens are those of
+// the Space 0.
 type Tree struct {
+	Space
 	o     Options
 	pool  *Pool
-	root  node
-	slots []int32 // free
+	roots map[int32]*node // of the spaces
+	slots []int32         // free
 	// fresh is the least number of slots that were ever free at once, and withheld the number of
 	// those that LimitSlots does not allow.
 	fresh, withheld int
@@ -54,8 +56,27 @@ type state struct {
 
 // NewTree returns an empty tree over the pool.
 func NewTree(pool *Pool, o Options) *Tree {
-	return &Tree{o: o, pool: pool, slots: slices.Clone(o.Slots), fresh: len(o.Slots),
-		root: node{children: map[int32][]*node{}}}
+	t := &Tree{o: o, pool: pool, slots: slices.Clone(o.Slots), fresh: len(o.Slots),
+		roots: map[int32]*node{}}
+	t.Space = t.In(0)
+	return t
+}
+
+// Space is the part of a tree with the tokens that one adapter, or none, has computed. No prefix of
+// a space is found in another one. All spaces share the pool, the slots and the order of eviction.
+type Space struct {
+	t    *Tree
+	root *node
+}
+
+// In returns the space with that number. That of the model without an adapter is 0.
+func (t *Tree) In(space int32) Space {
+	root := t.roots[space]
+	if root == nil {
+		root = &node{children: map[int32][]*node{}}
+		t.roots[space] = root
+	}
+	return Space{t, root}
 }
 
 // Hit is a cached prefix. The caller holds a reference to each of its pages.
@@ -79,10 +100,11 @@ type found struct {
 	knownTokens int
 }
 
-// find returns the longest prefix of tokens in the tree, and the longest one at whose end a
+// find returns the longest prefix of tokens in the space, and the longest one at whose end a
 // sequence can resume.
-func (t *Tree) find(tokens []int32) (f found) {
-	for n, position := &t.root, 0; position < len(tokens); position += t.o.PageTokens {
+func (p Space) find(tokens []int32) (f found) {
+	t := p.t
+	for n, position := p.root, 0; position < len(tokens); position += t.o.PageTokens {
 		var next *node
 		deepest := position
 		for _, c := range n.children[tokens[position]] {
@@ -114,15 +136,15 @@ func (t *Tree) find(tokens []int32) (f found) {
 
 // Probe looks up tokens[:limit]. It returns the number of tokens whose keys and values are in
 // pages, and the number after which a sequence can resume. Probe does not count as use.
-func (t *Tree) Probe(tokens []int32, limit int) (known, resumable int) {
-	f := t.find(tokens[:min(len(tokens), limit)])
+func (p Space) Probe(tokens []int32, limit int) (known, resumable int) {
+	f := p.find(tokens[:min(len(tokens), limit)])
 	return f.knownTokens, f.tokens
 }
 
 // Match returns the longest cached prefix of tokens[:limit] at whose end a sequence can resume. The
 // caller gets a reference to each of its pages.
-func (t *Tree) Match(tokens []int32, limit int) Hit {
-	f := t.find(tokens[:min(len(tokens), limit)])
+func (p Space) Match(tokens []int32, limit int) Hit {
+	t, f := p.t, p.find(tokens[:min(len(tokens), limit)])
 	hit := Hit{Tokens: f.tokens, Copy: -1, Slot: -1}
 	if f.last == nil {
 		return hit
@@ -138,7 +160,7 @@ func (t *Tree) Match(tokens []int32, limit int) Hit {
 		t.pool.Ref(n.page)
 		n = n.parent
 	}
-	for ; n != &t.root; n = n.parent {
+	for ; n.parent != nil; n = n.parent {
 		t.pool.Ref(n.page)
 		hit.Pages = append(hit.Pages, n.page)
 	}
@@ -148,7 +170,7 @@ func (t *Tree) Match(tokens []int32, limit int) Hit {
 
 // use marks the nodes on the path to n as the most recently used, each parent after its child.
 func (t *Tree) use(n *node) {
-	for ; n != &t.root; n = n.parent {
+	for ; n.parent != nil; n = n.parent {
 		t.nodes.MoveToBack(n.place)
 	}
 }
@@ -180,13 +202,13 @@ func Common(a, b []int32) int {
 // Insert records that pages hold the keys and values of tokens. The tree adds a reference to each
 // page whose tokens it does not have yet. A leaf that only private sequences have inserted is
 // reported as private; see Leaves.
-func (t *Tree) Insert(tokens []int32, pages []int32, private bool) {
-	t.insert(tokens, pages, private)
+func (p Space) Insert(tokens []int32, pages []int32, private bool) {
+	p.insert(tokens, pages, private)
 }
 
 // insert returns the node that holds the last token.
-func (t *Tree) insert(tokens []int32, pages []int32, private bool) *node {
-	n := &t.root
+func (p Space) insert(tokens []int32, pages []int32, private bool) *node {
+	t, n := p.t, p.root
 	for from := 0; from < len(tokens); from += t.o.PageTokens {
 		n = t.extend(n, from, tokens[from:min(from+t.o.PageTokens, len(tokens))],
 			pages[from/t.o.PageTokens], private)
@@ -227,8 +249,8 @@ func (t *Tree) extend(n *node, from int, tokens []int32, page int32, private boo
 
 // SetState inserts tokens like Insert, and records that slot holds the state after the last token.
 // If the tree already has that state, SetState frees the slot and returns false.
-func (t *Tree) SetState(tokens []int32, pages []int32, slot int32, private bool) bool {
-	n := t.insert(tokens, pages, private)
+func (p Space) SetState(tokens []int32, pages []int32, slot int32, private bool) bool {
+	t, n := p.t, p.insert(tokens, pages, private)
 	for _, s := range n.states {
 		if s.position == len(tokens) {
 			t.states.MoveToBack(s.place)

@@ -18,6 +18,22 @@ type Cost struct {
 // these rows. Cost measures the pass on a device that allocates nothing.
 func (r *Runner) Cost(sequences, rows, contextTokens int, logits bool) Cost {
 	d := kernels.NewDryRun()
+	r.dryPass(ops.NewContext(d, 0, 0), d, sequences, rows, contextTokens, logits)
+	return Cost{Bytes: d.TrafficBytes, Operations: d.Operations}
+}
+
+// Uses says how a pass uses the weights of the model, as far as an adapter can add to them.
+func (r *Runner) Uses() map[*kernels.Weight]ops.Use {
+	d := kernels.NewDryRun()
+	c := ops.NewContext(d, 0, 0)
+	uses := c.RecordUses()
+	r.dryPass(c, d, 1, 1, 0, true)
+	return uses
+}
+
+// dryPass runs the pass of Cost on d, which allocates nothing.
+func (r *Runner) dryPass(c *ops.Context, d kernels.Device, sequences, rows, contextTokens int,
+	logits bool) {
 	pages := (contextTokens+rows)/cache.PageTokens + 1
 	table := make([]int32, pages)
 	for i := range table {
@@ -40,7 +56,7 @@ func (r *Runner) Cost(sequences, rows, contextTokens int, logits bool) Cost {
 	if r.spec.Drafts && !r.spec.InPlace {
 		b.Hidden.Set(b.Spans, b.Rounds, int32(sequences))
 	}
-	c := ops.NewContext(d, 0, 0)
+	c.SetPrefill(b.Spans)
 	b.Outputs = &batch.Outputs{}
 	b.Outputs.Select(last, b.Spans)
 	x := r.model.Forward(c, &b, layers)
@@ -48,5 +64,4 @@ func (r *Runner) Cost(sequences, rows, contextTokens int, logits bool) Cost {
 		last = firstRows(len(last))
 	}
 	r.model.Logits(c, x, last)
-	return Cost{Bytes: d.TrafficBytes, Operations: d.Operations}
 }

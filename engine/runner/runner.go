@@ -527,3 +527,10 @@ func (r *Runner) SlotRegions() []cache.Region { return r.slotRegions }
 
 // VocabSize returns the length of one row of logits.
 func (r *Runner) VocabSize() int { return r.spec.VocabSize }
+
+// SetAdapter sets the adapter with that number for spans that name it; nil removes it. Its memory
+// is the caller's; see ops.Context.SetAdapter.
+func (r *Runner) SetAdapter(number int, a *ops.Adapter) { r.ops.SetAdapter(number, a) }
+
+// NewBuffer allocates memory on the device.
+func (r *Runner) NewBuffer(bytes int) *kernels.Buffer { return r.device.NewBuffer(bytes) }

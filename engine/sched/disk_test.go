@@ -63,7 +63,7 @@ func (d *disk) turn(t *testing.T, lives []*life) {
 	l := lives[d.r.IntN(len(lives))]
 	switch {
 	case d.r.IntN(4) == 0:
-		d.holding = append(d.holding, hold{slices.Clone(l.q.Tokens), d.s.Hold(l.q.Tokens)})
+		d.holding = append(d.holding, hold{slices.Clone(l.q.Tokens), d.s.Hold(0, l.q.Tokens)})
 	case !l.q.running && !l.q.StorePending && len(d.stored) > 0:
 		d.find(l.q)
 	}

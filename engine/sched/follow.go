@@ -22,7 +22,7 @@ func (s *Scheduler) tryFollow(leader, q *Sequence) {
 	if leader.Select.Prompt > 0 { // later tokens are not cached
 		known = leader.Tokens[:leader.Select.Prompt]
 	}
-	if s.tree == nil || q == leader || q.Whole || leader.NoCache ||
+	if s.tree == nil || q == leader || q.Space != leader.Space || q.Whole || leader.NoCache ||
 		len(known)-leader.Computed <= 1 {
 		return
 	}
@@ -31,7 +31,7 @@ func (s *Scheduler) tryFollow(leader, q *Sequence) {
 	if shared <= leader.Computed || shared < least || q.following() && shared <= q.shared {
 		return
 	}
-	if _, cached := s.tree.Probe(q.Tokens, shared); shared-cached < least {
+	if _, cached := s.tree.In(q.Space).Probe(q.Tokens, shared); shared-cached < least {
 		return
 	}
 	q.leader, q.shared = leader, shared

@@ -30,7 +30,7 @@ func (s *Scheduler) Known(q *Sequence) (known, resumable int) {
 	if s.tree == nil {
 		return 0, 0
 	}
-	return s.tree.Probe(q.Tokens, q.Resumable())
+	return s.tree.In(q.Space).Probe(q.Tokens, q.Resumable())
 }
 
 // Promotions returns the promotions that have started since the last call. The caller reads each of
@@ -100,6 +100,9 @@ func (s *Scheduler) Use(tokens []int32) {
 // sequence, because that promotion reads a long prefix of q.
 func (s *Scheduler) followsPromotion(q *Sequence) bool {
 	return !q.Whole && slices.ContainsFunc(s.promoting, func(p *Promotion) bool {
+		if p.Seq.Space != q.Space {
+			return false
+		}
 		shared := prefix.Common(q.Tokens[:q.Resumable()], p.Tokens)
 		if shared < s.FetchTokens() || s.o.Recurrent && shared < len(p.Tokens) {
 			return false
@@ -111,8 +114,8 @@ func (s *Scheduler) followsPromotion(q *Sequence) bool {
 
 // promote allocates memory for reading q.Tokens[:to]. It returns false if there is not enough.
 func (s *Scheduler) promote(q *Sequence, to int) (*Promotion, bool) {
-	p := &Promotion{Seq: q, Tokens: q.Tokens[:to:to], held: s.tree.Hold(q.Tokens[:to], false),
-		Slot: -1}
+	p := &Promotion{Seq: q, Tokens: q.Tokens[:to:to], Slot: -1,
+		held: s.tree.In(q.Space).Hold(q.Tokens[:to], false)}
 	p.From = to
 	if p.held.Tokens < to {
 		p.From = p.held.Tokens / s.o.PageTokens * s.o.PageTokens
@@ -142,9 +145,9 @@ func (s *Scheduler) promote(q *Sequence, to int) (*Promotion, bool) {
 func (s *Scheduler) Promoted(p *Promotion, ok bool) {
 	switch {
 	case ok && s.o.Recurrent:
-		s.tree.SetState(p.Tokens, p.Pages, p.Slot, p.Seq.Private)
+		s.tree.In(p.Seq.Space).SetState(p.Tokens, p.Pages, p.Slot, p.Seq.Private)
 	case ok:
-		s.tree.Insert(p.Tokens, p.Pages, p.Seq.Private)
+		s.tree.In(p.Seq.Space).Insert(p.Tokens, p.Pages, p.Seq.Private)
 	case s.o.Recurrent:
 		s.tree.ReturnSlot(p.Slot)
 	}
@@ -156,13 +159,13 @@ func (s *Scheduler) Promoted(p *Promotion, ok bool) {
 	p.Seq.StorePending = false
 }
 
-// Hold returns the pages and states of the longest prefix of tokens in memory. They are not evicted
-// before Release is called.
-func (s *Scheduler) Hold(tokens []int32) prefix.Held {
+// Hold returns the pages and states of the longest prefix of tokens in a space of the prefix tree.
+// They are not evicted before Release is called.
+func (s *Scheduler) Hold(space int32, tokens []int32) prefix.Held {
 	if s.tree == nil {
 		return prefix.Held{}
 	}
-	return s.tree.Hold(tokens, true)
+	return s.tree.In(space).Hold(tokens, true)
 }
 
 // Release ends a Hold.

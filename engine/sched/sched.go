@@ -38,6 +38,9 @@ type Sequence struct {
 	StorePending bool
 	// Private marks the tokens as private in the prefix tree; see prefix.Leaf.
 	Private bool
+	// Space is that of the prefix tree: that of the adapter, which the owner sets before Add; 0:
+	// there is none. Sequences of different spaces share nothing.
+	Space int32
 	// Whole computes the sequence from its first token, even if a prefix of it is cached.
 	Whole bool
 	// NoCache keeps the tokens out of the prefix tree. The sequence may still resume a prefix that
@@ -311,13 +314,13 @@ func (s *Scheduler) cachePrefix(q *Sequence) *Keep {
 	exact := q.Exact()
 	if s.o.Recurrent && exact == q.Computed {
 		if slot, ok := s.tree.TakeSlot(); ok {
-			if s.tree.SetState(q.Tokens[:q.Computed], q.Pages, slot, q.Private) {
+			if s.tree.In(q.Space).SetState(q.Tokens[:q.Computed], q.Pages, slot, q.Private) {
 				return &Keep{q.Computed, slot}
 			}
 			return nil
 		}
 	}
-	s.tree.Insert(q.Tokens[:exact], q.Pages, q.Private)
+	s.tree.In(q.Space).Insert(q.Tokens[:exact], q.Pages, q.Private)
 	return nil
 }
 
@@ -332,7 +335,7 @@ func (s *Scheduler) Advance(w Work) {
 	}
 	q.Computed, q.Ahead = w.To, 0
 	for _, k := range w.Keeps {
-		s.tree.SetState(q.Tokens[:k.Position], q.Pages, k.Slot, q.Private)
+		s.tree.In(q.Space).SetState(q.Tokens[:k.Position], q.Pages, k.Slot, q.Private)
 	}
 	if s.tree != nil && !q.NoCache && !s.o.Recurrent && w.To-w.From > 1 {
 		known := q.Exact()
@@ -340,7 +343,7 @@ func (s *Scheduler) Advance(w Work) {
 			known--
 		}
 		// Other sequences may share these tokens while the rest of the prompt is computed.
-		s.tree.Insert(q.Tokens[:known], q.Pages, q.Private)
+		s.tree.In(q.Space).Insert(q.Tokens[:known], q.Pages, q.Private)
 	}
 }
 
@@ -462,7 +465,7 @@ func (s *Scheduler) admit(i int) (restore *Restore, ok bool) {
 	hit := none
 	if s.tree != nil && !q.Whole {
 		// The last token must be computed for its logits.
-		hit = s.tree.Match(q.Tokens, q.Resumable())
+		hit = s.tree.In(q.Space).Match(q.Tokens, q.Resumable())
 	}
 	if !s.evict(s.needFor(q, len(hit.Pages), len(q.Tokens))) {
 		s.unref(hit)

@@ -3,6 +3,7 @@ package server
 // What the holders of named keys may do; see guard.Caller. Everybody else may do everything.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -149,7 +150,7 @@ type someModels struct {
 // List implements Models.
 func (m someModels) List() []ModelInfo {
 	return slices.DeleteFunc(slices.Clone(m.all.List()),
-		func(one ModelInfo) bool { return !m.caller.Allows(one.ID) })
+		func(one ModelInfo) bool { return !m.caller.Allows(cmp.Or(one.Base, one.ID)) })
 }
 
 // Listed implements Models.

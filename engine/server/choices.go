@@ -47,7 +47,7 @@ type choices struct {
 // generate submits the generations of a request and sends their answers.
 func (s *Server) generate(w http.ResponseWriter, r *http.Request, list []*generation) {
 	rec := recordOf(r)
-	rec.model, rec.id = list[0].model.ID, list[0].ID
+	rec.model, rec.id = list[0].model.Name(), list[0].ID
 	if list[0].Cancellable != nil {
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
@@ -123,7 +123,7 @@ func (c *choices) submit(i int) *choice {
 		Owner:     c.owner,
 		Client:    c.client,
 		Key:       c.record.key,
-		Speculate: g.Speculate, Prediction: g.prediction,
+		Speculate: g.Speculate, Prediction: g.prediction, Adapter: g.model.Adapter,
 	}}
 	if g.read != nil {
 		now.request.Prompt, now.request.Candidates = g.read.Prompt(), g.read.Tokens

@@ -317,7 +317,7 @@ func (s *Server) fingerprint(m Model) string {
 // the tokens of the current answer's prompt.
 func (s *Server) output(w http.ResponseWriter, r *http.Request, g *generation,
 	prompt func() generate.Usage) response {
-	head := generate.Head{ID: g.ID, Model: g.model.ID, Created: time.Now(),
+	head := generate.Head{ID: g.ID, Model: g.model.Name(), Created: time.Now(),
 		Fingerprint: s.fingerprint(g.model), Cache: g.Cache}
 	refuse := func(err error) { s.refuse(w, r, err) }
 	if g.Stream {

@@ -100,6 +100,8 @@ type Wanter interface {
 type Model struct {
 	ID     string
 	Engine Engine
+	// Adapter is what the request names beside the model, as ID+NAME; nil: it names none.
+	Adapter *engine.Adapter
 	// Release ends the use of a model that Wake has returned; until then it stays loaded.
 	// keepAlive is how long the model stays loaded without further requests: 0 unloads it at once,
 	// a negative time keeps it until it is stopped, and nil means as long as an earlier request has
@@ -107,6 +109,17 @@ type Model struct {
 	// Release may be nil.
 	Release func(keepAlive *time.Duration)
 }
+
+// Name returns the name by which requests mean the model with its adapter.
+func (m Model) Name() string {
+	if m.Adapter == nil {
+		return m.ID
+	}
+	return m.ID + AdapterSign + m.Adapter.Name
+}
+
+// AdapterSign is between the name of a model and that of its adapter in a request.
+const AdapterSign = "+"
 
 // ModelState says whether a model is loaded.
 type ModelState string
@@ -125,6 +138,8 @@ type ModelInfo struct {
 	State         ModelState
 	ContextTokens int    // 0: unknown
 	Engine        Engine // nil unless State is Loaded
+	// Base is the ID of the model if this entry is one of its adapters; "": it is none.
+	Base string
 
 	// What else is known of the model. Zero values are unknown.
 	Description engine.Description

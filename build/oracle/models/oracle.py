@@ -17,8 +17,8 @@ this is measured, and twice as much is allowed.
 
 Files: table.py has the rows and says how to add one, weights.py makes the models, server.py runs
 Headroom, golden.py writes engine/models/testdata/tiny, blocks.py testdata/mtp, assistants.py
-testdata/assistant, mutants.py shows that faults are found. originals.py and packings.py compare
-with transformers.
+testdata/assistant, adapters.py compares adapters, mutants.py shows that faults are found.
+originals.py and packings.py compare with transformers.
 """
 
 import argparse
@@ -140,6 +140,10 @@ def main():
                         "packings.py")
     p.add_argument("--convert", action="store_true",
                    help="compare headroom convert with mlx-lm; see conversions.py")
+    p.add_argument("--adapters", action="store_true",
+                   help="compare adapters with mlx-lm; see adapters.py")
+    p.add_argument("--golden-adapters", action="store_true",
+                   help="write engine/testdata/adapters; see adapters.py")
     p.add_argument("--golden", default="", metavar="TYPE",
                    help="write engine/models/testdata/tiny/TYPE; see golden.py")
     p.add_argument("--blocks", action="store_true",
@@ -153,6 +157,10 @@ def main():
         sys.exit(f"oracle: no row for {', '.join(unknown)} in build/oracle/models/table.py")
     if o.blocks:
         blocks.write()
+        return
+    if o.golden_adapters:
+        import adapters
+        adapters.write_goldens()
         return
     if o.golden:
         golden.write(o.golden, TYPES)
@@ -173,6 +181,10 @@ def main():
         if o.convert:
             import conversions  # needs a C++ compiler
             failed = conversions.compare(types, TYPES, o.headroom, folder, not o.types)
+            sys.exit(f"oracle: failed: {', '.join(failed)}" if failed else 0)
+        if o.adapters:
+            import adapters
+            failed = adapters.run(types, TYPES, o.headroom, folder, compare, PROMPT_TOKENS)
             sys.exit(f"oracle: failed: {', '.join(failed)}" if failed else 0)
         failed = list(run(types, o.headroom, o.keep or folder, o.verbose))
     if not o.types:

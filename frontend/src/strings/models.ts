@@ -139,6 +139,8 @@ export const modelDetails = {
   drafts: 'Decodes ahead',
   draftsValue: 'With its own block (MTP)',
   blockUnused: (why: Text) => `Not with its own block (MTP): ${why}`,
+  adapters: 'Adapters',
+  adapter: (id: Text, kind: Text, rank: Text) => `${id} (${kind}, rank ${rank})`,
   sizeOnDisk: 'Size on disk',
   maximumContext: 'Maximum context',
   tokens: (contextTokens: Text) => `${contextTokens} tokens`,

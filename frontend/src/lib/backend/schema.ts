@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 0135b070290d4d55a64facec017d5d44a48339fe14b2790a120112ef2e6af48e
+// SHA-256 of openapi.json: 711e3b2472821f72017ee35d6a07296ead86492a9eea7aba5417c5599b186f13
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -379,6 +379,15 @@ export interface GeneralSettings {
   welcomed: boolean;
 }
 
+export interface HostAdapter {
+  dora: boolean;
+  id: string;
+  name: string;
+  path: string;
+  rank: number;
+  sizeBytes: number;
+}
+
 export interface HostCacheMiss {
   advice: string;
   cause: 'new_conversation' | 'continued' | 'head_changed' | 'date_changed' | 'counter_changed' | 'tools_reordered' | 'tools_changed' | 'thinking_stripped' | 'message_edited' | 'retokenized' | 'evicted' | 'state_not_cached' | 'cache_off' | 'format_changed' | 'model_changed' | 'private';
@@ -504,6 +513,7 @@ export interface HostFinishedList {
 }
 
 export interface HostModel {
+  adapters: HostAdapter[];
   architecture: string;
   blockUnused: string;
   bundled: boolean;
@@ -1003,6 +1013,7 @@ export interface Schemas {
   ErrorBody: ErrorBody;
   GeneralChange: GeneralChange;
   GeneralSettings: GeneralSettings;
+  HostAdapter: HostAdapter;
   HostCacheMiss: HostCacheMiss;
   HostCheckParting: HostCheckParting;
   HostCheckRow: HostCheckRow;
@@ -1092,7 +1103,7 @@ export const nested: Record<string, Record<string, string>> = {
   HostEngineState: { error: 'HostError', notice: 'HostError' },
   HostFinished: { cacheMiss: 'HostCacheMiss' },
   HostFinishedList: { requests: '[]HostFinished' },
-  HostModel: { download: 'HostDownload', need: 'HostNeedParts', places: '[]HostPlace' },
+  HostModel: { adapters: '[]HostAdapter', download: 'HostDownload', need: 'HostNeedParts', places: '[]HostPlace' },
   HostModelCheck: { error: 'HostError', rows: '[]HostCheckRow' },
   HostModelList: { folders: '[]', models: '[]HostModel', watch: 'HostModelsWatch' },
   HostPowerState: { measures: '[]PowerMeasure' },

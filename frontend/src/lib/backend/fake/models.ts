@@ -23,6 +23,7 @@ export function fakeModel(change: Partial<Model>): Model {
     drafts: true,
     blockUnused: '',
     convertible: false,
+    adapters: [],
     sizeBytes: 11.4e6,
     needBytes: 0.3 * GiB,
     need: fakeNeed(0.3 * GiB, 32768),
