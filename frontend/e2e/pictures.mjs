@@ -94,12 +94,7 @@ try {
 
   await page.keyboard.press('Control+3');
   await page.getByTestId('model').nth(4).waitFor();
-  await page
-    .getByTestId('model')
-    .filter({ hasText: 'Qwen3-8B-4bit' })
-    .getByRole('button')
-    .first()
-    .click();
+  await page.getByTestId('model').filter({ hasText: 'Qwen3-8B-4bit' }).click();
   await quiet(page);
   await shot('models');
 
