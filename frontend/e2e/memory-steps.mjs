@@ -71,6 +71,29 @@ export const memorySteps = [
   ],
 
   [
+    'a model that was just loaded reserves little, hatched and worded: its cache grows with use',
+    async ({ page, server }) => {
+      const model = await keepOne(server);
+      await control(server, 'POST', 'engine/stop', { model });
+      await until('it is unloaded', async () => (await stateOf(server)).engines.length === 0);
+      await control(server, 'POST', 'engine/start', { model });
+      await until('it is loaded', async () => (await stateOf(server)).engine.status === 'ready');
+      const { formats } = JSON.parse(await control(server, 'GET', 'memory/what-if'));
+      const { kvBytes, stateBytes } = formats[0].need;
+      const { reservedBytes } = (await stateOf(server)).engine;
+      assert.ok(
+        reservedBytes < kvBytes / 2 + stateBytes,
+        `${reservedBytes} bytes are reserved, a whole conversation takes ${kvBytes}`,
+      );
+      const row = page.getByTestId('part').filter({ hasText: 'Reserved, not used' });
+      assert.match(await row.innerText(), /Other apps can use it until then/);
+      const swatch = row.locator('.swatch');
+      const image = await swatch.evaluate((one) => getComputedStyle(one).backgroundImage);
+      assert.match(image, /repeating-linear-gradient/);
+    },
+  ],
+
+  [
     'the system’s memory pressure and swap are shown, and while memory is short, what to unload',
     async ({ page, server, shot }) => {
       await page.keyboard.press('Control+4');

@@ -569,6 +569,16 @@ test('the palette finds pages, models and actions by the keyboard alone', async 
   expect(document.querySelector('[role="combobox"]')).toBeNull();
 });
 
+test('a request that waits for memory says how much', async () => {
+  await open((state) => {
+    Object.assign(state.requests[0]!, { phase: 'waiting', lacksBytes: 1.5 * 2 ** 30 });
+  });
+  press('1', { metaKey: true });
+  await pass(10);
+  const text = document.querySelector('[data-testid="request"]')?.textContent ?? '';
+  expect(text).toContain('Waiting for 1.5 GB of memory');
+});
+
 test('editing a question removes later messages', async () => {
   await open((state) => (state.requests = []));
   press('2', { metaKey: true });
