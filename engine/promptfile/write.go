@@ -26,7 +26,7 @@ import (
 // that is a prompt cache, and any other file only if replace is true. The error wraps ErrExists if
 // there is such a file; it then stays. After any error nothing is left.
 func Write(ctx context.Context, path string, replace bool, c Content) (bytes int64, err error) {
-	if err := checkTarget(path, replace); err != nil {
+	if err := CheckTarget(path, replace); err != nil {
 		return 0, err
 	}
 	w := &writer{ctx: ctx, c: &c}
@@ -45,7 +45,7 @@ func Write(ctx context.Context, path string, replace bool, c Content) (bytes int
 	}
 	err = errors.Join(err, w.out.Close())
 	if err == nil {
-		err = checkTarget(path, replace) // writing may have taken minutes
+		err = CheckTarget(path, replace) // writing may have taken minutes
 	}
 	if err == nil {
 		err = place(temp, path)
@@ -66,8 +66,8 @@ func place(temp, path string) error {
 	return err
 }
 
-// checkTarget returns an error unless Write may write to path.
-func checkTarget(path string, replace bool) error {
+// CheckTarget returns an error unless Write may write to path.
+func CheckTarget(path string, replace bool) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
