@@ -242,11 +242,10 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 	if o.BlockStore != nil && !p.NoPrefixCache && c.Fingerprint != "" && e.unchanged() {
 		c.Store, c.StoreModel, c.ChangedFile = o.BlockStore, e.storedModel(), e.changedFile
 		c.PreloadBytes = min(o.PreloadBytes, p.Pages.Bytes(p.PageSizes)/4)
-		// At this distance, a stored state is no larger than the keys and values between two
-		// states.
-		if perToken := p.Description.KVBytesPerToken; perToken > 0 {
-			c.StateEveryTokens = int(p.Description.StateBytesPerSeq / perToken)
-		}
+	}
+	// At this distance, a stored state is no larger than the keys and values between two states.
+	if perToken := p.Description.KVBytesPerToken; perToken > 0 {
+		c.StateEveryTokens = int(p.Description.StateBytesPerSeq / perToken)
 	}
 	return c
 }

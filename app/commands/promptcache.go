@@ -12,8 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"headroom/app/control"
 	"headroom/app/service"
@@ -118,7 +122,7 @@ func (c *CacheSave) Run(ctx context.Context, parent *Cache, t *terminal) error {
 	}
 	took := time.Since(began)
 	bytes, err := e.SavePrompt(ctx, path, c.Force, tokens, engine.PromptCache{Continues: continues,
-		Options: flags.saveOptions(file.Get(), m.ID)})
+		Options: flags.saveOptions(file.Get(), m.ID, c.Named)})
 	if err != nil {
 		return err
 	}
@@ -199,14 +203,19 @@ type savedOptions struct {
 	Model   settings.Model `json:"model"` // without what concerns requests, and without folders
 	Device  string         `json:"device,omitempty"`
 	Float32 bool           `json:"float32,omitempty"`
+	// Folder is that of the model, if it was named as one: its name alone may not be known.
+	Folder string `json:"folder,omitempty"`
 }
 
-// saveOptions returns the options that the model with an ID is loaded with.
-func (f *ModelFlags) saveOptions(s settings.Settings, id string) string {
+// saveOptions returns the options that the model with an ID, which was named so, is loaded with.
+func (f *ModelFlags) saveOptions(s settings.Settings, id, named string) string {
 	m := s.ForModel(id)
 	o := savedOptions{Model: f.KVFlags.or(m).model(), Device: f.Device, Float32: f.Float32}
 	o.Model.MaxSequences = cmp.Or(f.MaxSequences, m.MaxSequences)
 	o.Model.Speculate = cmp.Or(f.Speculate, m.Speculate)
+	if folder, err := filepath.Abs(kong.ExpandPath(named)); err == nil && isModelFolder(folder) {
+		o.Folder = folder
+	}
 	text, _ := json.Marshal(o) // numbers and texts always encode
 	return string(text)
 }
@@ -314,5 +323,25 @@ func (c *Run) checkPromptCache() error {
 
 // modelOf returns the model to run: the named one, or that of the file.
 func (p *promptCache) modelOf(named string) string {
+	var o savedOptions
+	if named == "" && json.Unmarshal([]byte(p.Info().Options), &o) == nil &&
+		isModelFolder(o.Folder) {
+		return o.Folder
+	}
 	return cmp.Or(named, p.Info().Model.Name)
+}
+
+func isModelFolder(path string) bool {
+	_, err := os.Stat(filepath.Join(path, "config.json"))
+	return path != "" && err == nil
+}
+
+// named returns an error of loading the model with what to do if it is that of a file, and not here.
+func (p *promptCache) named(err error) error {
+	if err == nil || p == nil || problem.From(err).Code != problem.ModelNotFound {
+		return err
+	}
+	q := *problem.From(err)
+	q.Fix = "The prompt cache was made with that model. Name it, or its folder, with --model."
+	return &q
 }

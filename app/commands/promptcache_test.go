@@ -88,6 +88,32 @@ func TestPromptCacheSettings(t *testing.T) {
 	}
 }
 
+// TestPromptCacheModel: run finds the model in the file, also one that was named by its folder, and
+// says what to do if it is gone.
+func TestPromptCacheModel(t *testing.T) {
+	isolate(t)
+	folder := demoFolder(t, filepath.Join(t.TempDir(), "mine"))
+	path := filepath.Join(t.TempDir(), "prompt")
+	if code, _, errOut := headroom("", "cache", "save", "--model", folder, "--prompt", document,
+		path); code != 0 {
+		t.Fatalf("exit %d, %s", code, errOut)
+	}
+	if _, _, cached := answerOf(t, "--prompt-cache-file", path, asked); cached < 256 {
+		t.Errorf("%d tokens cached", cached)
+	}
+	if err := os.Rename(folder, folder+"-moved"); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errOut := headroom("", "run", "--prompt-cache-file", path, asked)
+	if code != 1 || !strings.Contains(errOut, "The prompt cache was made with that model.") {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+	if _, _, cached := answerOf(t, "--model", folder+"-moved", "--prompt-cache-file", path,
+		asked); cached < 256 {
+		t.Errorf("%d tokens cached", cached)
+	}
+}
+
 // TestFlagsOfCachePrompt: the flags of mlx_lm.cache_prompt are accepted as they are.
 func TestFlagsOfCachePrompt(t *testing.T) {
 	isolate(t)

@@ -79,7 +79,7 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 		}
 	}
 	if err := c.load(ctx, h, file, &c.ModelFlags, model, t, !fromStdin); err != nil {
-		return err
+		return saved.named(err)
 	}
 	m, err := h.Acquire("")
 	if err != nil {
