@@ -142,7 +142,8 @@ func TestPromptFileRefused(t *testing.T) {
 		change func(o *engine.Options)
 		want   string
 	}{
-		"other weights": {tinySource(t, "llama"), func(o *engine.Options) { o.ModelName = "org/two" },
+		"other weights": {tinySource(t, "llama"),
+			func(o *engine.Options) { o.ModelName = "org/two" },
 			"it was computed by org/one with the weights"},
 		"another format": {src, func(o *engine.Options) { o.KVFormat = "q8_0" },
 			"and the model is loaded with q8_0"},

@@ -336,7 +336,7 @@ func isModelFolder(path string) bool {
 	return path != "" && err == nil
 }
 
-// named returns an error of loading the model with what to do if it is that of a file, and not here.
+// named returns an error of loading the model, with what to do if it is that of the file and gone.
 func (p *promptCache) named(err error) error {
 	if err == nil || p == nil || problem.From(err).Code != problem.ModelNotFound {
 		return err

@@ -50,8 +50,8 @@ type Request struct {
 	Prompt string // plain text to continue, without a chat template
 	// Suffix is a text that follows the answer to Prompt; "": none.
 	Suffix string
-	// After are tokens that precede the prompt, which then begins at AfterPlace of Messages. Without
-	// Messages, Prompt follows them as it is.
+	// After are tokens that precede the prompt, which then begins at AfterPlace of Messages.
+	// Without Messages, Prompt follows them as it is.
 	After        []int32
 	AfterPlace   chat.Place
 	NoSpecial    bool // leave out the tokens that the tokenizer adds to a plain prompt
@@ -250,8 +250,8 @@ func (r *Request) render(ctx context.Context, template *chat.Template,
 		return "", problem.Wrap(problem.Cancelled, err, "The request was cancelled", "")
 	}
 	text, err := template.Render(ctx, chat.Input{AddGenerationPrompt: !r.NoGenerationPrompt,
-		ContinueFinal: unfinished, After: r.AfterPlace, Messages: messages, Tools: r.Tools, Kwargs: kwargs,
-		Hide: shield.Hide})
+		ContinueFinal: unfinished, After: r.AfterPlace, Messages: messages, Tools: r.Tools,
+		Kwargs: kwargs, Hide: shield.Hide})
 	var failed *chat.TemplateError
 	if errors.As(err, &failed) {
 		failed.Message = shield.Reveal(failed.Message) // it may quote a message

@@ -50,7 +50,8 @@ func content(tokens, start int, states ...int) Content {
 		return list, nil
 	}
 	c.State = func(position int) ([]blockstore.Tensor, error) {
-		return []blockstore.Tensor{{Name: "2.conv", Pieces: [][]byte{piece(fmt.Sprint(position), 9)}},
+		return []blockstore.Tensor{
+			{Name: "2.conv", Pieces: [][]byte{piece(fmt.Sprint(position), 9)}},
 			{Name: "2.state", Pieces: [][]byte{piece(fmt.Sprint("s", position), 33)}}}, nil
 	}
 	return c
