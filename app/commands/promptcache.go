@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/schollz/progressbar/v3"
 
 	"headroom/app/control"
 	"headroom/app/service"
@@ -117,7 +118,7 @@ func (c *CacheSave) Run(ctx context.Context, parent *Cache, t *terminal) error {
 		return err
 	}
 	began := time.Now()
-	if err := computePrompt(ctx, m, tokens); err != nil {
+	if err := computePrompt(ctx, m, tokens, t.err); err != nil {
 		return err
 	}
 	took := time.Since(began)
@@ -144,12 +145,20 @@ func (c *CacheSave) encode(ctx context.Context, m server.Model, s settings.Setti
 	return tokens, continues, err
 }
 
-// computePrompt computes a prompt without an answer. It stays in memory.
-func computePrompt(ctx context.Context, m server.Model, tokens []int32) error {
+// computePrompt computes a prompt without an answer. It stays in memory. A terminal shows how far
+// it is.
+func computePrompt(ctx context.Context, m server.Model, tokens []int32, errOut io.Writer) error {
 	stream, err := m.Engine.Submit(engine.Request{Prompt: tokens, NoAnswer: true})
 	if err != nil {
 		return err
 	}
+	if !isTerminal(errOut) {
+		errOut = io.Discard
+	}
+	bar := progressbar.NewOptions(len(tokens), progressbar.OptionSetWriter(errOut),
+		progressbar.OptionSetDescription("Tokens"), progressbar.OptionShowCount(),
+		progressbar.OptionClearOnFinish())
+	defer func() { _ = bar.Clear() }()
 	for {
 		e, err := stream.Next(ctx)
 		if err != nil {
@@ -159,6 +168,7 @@ func computePrompt(ctx context.Context, m server.Model, tokens []int32) error {
 		if e.Type == engine.Done {
 			return e.Err
 		}
+		_ = bar.Set(e.Usage.PromptDoneTokens)
 	}
 }
 

@@ -1,7 +1,9 @@
 package commands
 
 import (
+	"bytes"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -285,6 +287,52 @@ func TestExportImport(t *testing.T) {
 			t.Errorf("exit %d, %s", code, errOut)
 		}
 	})
+}
+
+// TestImportWhileServing: a running server goes on from a conversation that the command has added
+// to its cache, with the same answer, and the conversation can be exported again.
+func TestImportWhileServing(t *testing.T) {
+	home := isolate(t)
+	first, second := filepath.Join(home, "first"), filepath.Join(home, "second")
+	path := filepath.Join(home, "conversation")
+	want, prompt, _ := answerOf(t, "--block-ssd-cache-dir", first, longQuestion)
+	key := listed(t, "--block-ssd-cache-dir", first)[0].Key
+	s := startServer(t, "--model", "headroom-demo", "--block-ssd-cache-dir", second)
+	for _, args := range [][]string{{"export", "--block-ssd-cache-dir", first, key, path},
+		{"import", "--block-ssd-cache-dir", second, path}} {
+		if code, _, errOut := headroom("", append([]string{"cache"}, args...)...); code != 0 {
+			t.Fatalf("%q: exit %d, %s", args, code, errOut)
+		}
+	}
+	body, _ := json.Marshal(map[string]any{"temperature": 0, "max_tokens": 30,
+		"messages": []any{map[string]string{"role": "user", "content": longQuestion}}})
+	r, err := http.Post("http://"+s.address+"/v1/chat/completions", "application/json",
+		bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	var answer struct {
+		Choices []struct{ Message struct{ Content string } }
+		Usage   struct {
+			Details struct {
+				Cached int `json:"cached_tokens"`
+			} `json:"prompt_tokens_details"`
+		}
+	}
+	if err := json.NewDecoder(r.Body).Decode(&answer); err != nil || len(answer.Choices) != 1 {
+		t.Fatalf("%s, %v, %+v", r.Status, err, answer)
+	}
+	if got := answer.Choices[0].Message.Content; got != want ||
+		answer.Usage.Details.Cached < prompt-40 {
+		t.Errorf("%q with %d of %d tokens cached, expected %q", got, answer.Usage.Details.Cached,
+			prompt, want)
+	}
+	key = listed(t, "--block-ssd-cache-dir", second)[0].Key // another folder hides keys otherwise
+	if code, _, errOut := headroom("", "cache", "export", "--block-ssd-cache-dir", second, key[:8],
+		path); code != 0 {
+		t.Errorf("an export while a server runs: exit %d, %s", code, errOut)
+	}
 }
 
 // TestImportSaved: a saved prompt can be imported, too.
