@@ -193,11 +193,22 @@ func (e *Engine) loadModel(ctx context.Context, src Source, p *plan.Plan,
 }
 
 // rememberDigest lets the block store remember the digest of w, if what p plans is stored there.
+// Prompt caches need the digest, too, and without a store nothing remembers it.
 func (e *Engine) rememberDigest(w *checkpoint.Weights, p *plan.Plan) {
-	if e.options.BlockStore != nil && !p.NoPrefixCache {
+	switch {
+	case p.NoPrefixCache:
+	case e.options.BlockStore != nil:
 		w.Digests = e.options.BlockStore
+	case e.options.PromptCaches:
+		w.Digests = forgetful{}
 	}
 }
+
+// forgetful remembers no digest.
+type forgetful struct{}
+
+func (forgetful) Digest(string) (text string, ok bool) { return "", false }
+func (forgetful) SetDigest(_, _ string)                {}
 
 // loadingStopped returns the Problem of a load that err has stopped; nil: it has not.
 func loadingStopped(err error) error {
@@ -237,11 +248,10 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 	if o.BlockStore != nil && !p.NoPrefixCache && c.Fingerprint != "" && e.unchanged() {
 		c.Store, c.StoreModel, c.ChangedFile = o.BlockStore, e.storedModel(), e.changedFile
 		c.PreloadBytes = min(o.PreloadBytes, p.Pages.Bytes(p.PageSizes)/4)
-		// At this distance, a stored state is no larger than the keys and values between two
-		// states.
-		if perToken := p.Description.KVBytesPerToken; perToken > 0 {
-			c.StateEveryTokens = int(p.Description.StateBytesPerSeq / perToken)
-		}
+	}
+	// At this distance, a stored state is no larger than the keys and values between two states.
+	if perToken := p.Description.KVBytesPerToken; perToken > 0 {
+		c.StateEveryTokens = int(p.Description.StateBytesPerSeq / perToken)
 	}
 	return c
 }
@@ -300,6 +310,7 @@ func (e *Engine) storedModel() blockstore.Model {
 		format += ", states " + p.State.Describe(p.Spec.Layers)
 	}
 	var b strings.Builder
+	// In words, this is Engine.computation.
 	fmt.Fprintf(&b, "%d %s %t page %d\n", numerics, e.device.Kind(),
 		e.options.Float32Activations, cache.PageTokens)
 	for _, l := range p.KV.Layers(p.Spec.Layers) {

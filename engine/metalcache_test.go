@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"math"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -77,6 +78,19 @@ func testMetalCachedAnswers(t *testing.T, device string) {
 			}
 			expect("the next turn from disk, compared with memory", stored, memory)
 			expect("another question from disk", run(t, e, other, 0), fork)
+
+			path := filepath.Join(dir, "prompt")
+			savePrompt(t, e, head, path)
+			o.BlockStore, o.PromptCaches = nil, true
+			e = openMetal(t, device, src, o)
+			if err := loadPrompt(e, path); err != nil {
+				t.Error(err)
+			}
+			filed := run(t, e, other, 0)
+			if n := filed.done.Usage.CachedTokens; n != len(head) {
+				t.Errorf("%d tokens came from a prompt cache, expected %d", n, len(head))
+			}
+			expect("another question from a prompt cache", filed, fork)
 
 			if slices.Equal(memory.logprobs, recomputed.logprobs) {
 				t.Error("an answer that is computed again has the bits with which it was " +

@@ -74,6 +74,9 @@ type Options struct {
 	// The caller closes it, after the engine.
 	BlockStore *BlockStore
 	ModelName  string // the model's name in the block store's lists
+	// PromptCaches makes SavePrompt and LoadPrompt possible without a BlockStore: the weights are
+	// read once more while they are loaded, to know what computed a prompt cache.
+	PromptCaches bool
 	// PreloadBytes limits the memory of the conversations that are read from the BlockStore at the
 	// start, before a request needs them; at most a quarter of the KV cache. 0: none are read.
 	PreloadBytes int64

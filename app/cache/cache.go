@@ -5,6 +5,7 @@
 //	cache.go    opening, limits, statistics
 //	browse.go   conversations: list, show, pin, remove
 //	move.go     moving the cache to another folder
+//	file.go     conversations as files
 //	folders.go  the folders in which there has been a cache
 //
 // The types with JSON tags are documents of the control API and of `headroom cache --json`. Fields

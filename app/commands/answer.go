@@ -65,8 +65,9 @@ type talker struct {
 	flags    *AnswerFlags
 	defaults generate.Defaults // from the model's settings; flags override them
 	out      io.Writer
-	style    bool       // dim the reasoning
-	logs     *logs.Logs // whose lines wait until an answer is complete; may be nil
+	style    bool         // dim the reasoning
+	logs     *logs.Logs   // whose lines wait until an answer is complete; may be nil
+	saved    *promptCache // that the conversation continues; may be nil
 }
 
 // reply is one answer.
@@ -135,6 +136,7 @@ func (t *talker) request(messages []chat.Message) *generate.Request {
 	} else {
 		q.Messages = messages
 	}
+	t.saved.follow(q)
 	return q
 }
 

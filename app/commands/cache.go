@@ -35,6 +35,10 @@ type Cache struct {
 	Stats CacheStats `cmd:"" help:"Print the cache's statistics."`
 	Clear CacheClear `cmd:"" help:"Remove all conversations, or those of one model."`
 
+	Save   CacheSave   `cmd:"" help:"Compute a prompt and write its cache to a file, which run goes on with."`
+	Export CacheExport `cmd:"" help:"Write a conversation of the cache to a file, which is not encrypted."`
+	Import CacheImport `cmd:"" help:"Add a conversation from a file to the cache."`
+
 	ExportKey CacheExportKey `cmd:"" help:"Write the key of the cache's folder to a file, to read a copy of the folder on another computer."`
 	ImportKey CacheImportKey `cmd:"" help:"Use a folder that was encrypted on another computer, with its exported key."`
 }
@@ -98,13 +102,18 @@ func (c *Cache) with(do func(dir string, kept *cache.Cache) error) error {
 	}
 	kept, err := cache.Open(o)
 	if err != nil {
-		if known := (*problem.Problem)(nil); errors.As(err, &known) {
-			return known
-		}
-		return problem.Wrap(problem.Internal, err, "The cache in "+o.Dir+" cannot be opened", "")
+		return openFailed(err, o.Dir)
 	}
 	defer kept.Close()
 	return do(o.Dir, kept)
+}
+
+// openFailed returns the Problem of an error of opening the cache in dir.
+func openFailed(err error, dir string) error {
+	if known := (*problem.Problem)(nil); errors.As(err, &known) {
+		return known
+	}
+	return problem.Wrap(problem.Internal, err, "The cache in "+dir+" cannot be opened", "")
 }
 
 // existing is like with, but fails if the folder has no cache.

@@ -44,8 +44,11 @@ type ModelFlags struct {
 	Adapter        string `aliases:"adapter-path" help:"Folder of a LoRA or DoRA adapter for the model, written by mlx_lm.lora or PEFT, for every request that names none." placeholder:"DIR" type:"path"`
 	KVFlags
 	CacheFlags
-	sequences int      // MaxSequences if neither flag nor settings have it; 0: the engine's
-	ModelsDir []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
+	sequences int // MaxSequences if neither flag nor settings have it; 0: the engine's
+	// saved are the options of a prompt cache, in place of the model's settings; nil: there is none
+	saved        *settings.Model
+	promptCaches bool     // the command saves or loads one
+	ModelsDir    []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
 }
 
 // Validate rejects negative numbers, as 0 means the default, and ways to decode ahead that do not
@@ -104,11 +107,11 @@ func checkThreads(n int) error {
 
 // options returns the engine options for a model: the flags, else its settings.
 func (f *ModelFlags) options(s settings.Settings, id string) engine.Options {
-	m := s.ForModel(id)
+	m := f.over(s.ForModel(id))
 	o := f.KVFlags.or(m).apply(engine.Options{Device: f.Device, Threads: f.Threads,
 		ContextTokens: cmp.Or(f.Context, m.ContextTokens), Float32Activations: f.Float32,
 		MaxSequences:  cmp.Or(f.MaxSequences, m.MaxSequences, f.sequences),
-		NoPrefixCache: f.NoPrefixes})
+		NoPrefixCache: f.NoPrefixes, PromptCaches: f.promptCaches})
 	o.Speculate = cmp.Or(f.Speculate, m.Speculate, engine.SpeculateAuto)
 	if o.DraftModel = f.draftModel(s, id); o.DraftModel != nil && f.DraftModel != "" &&
 		f.Speculate == "" && m.Speculate != engine.SpeculateDraft &&

@@ -28,10 +28,11 @@ type Run struct {
 	ModelFlags
 	AnswerFlags
 	OfferFlags
-	Prompt *string  `help:"The prompt, in place of the argument; - reads it from stdin." placeholder:"TEXT"`
-	JSON   bool     `name:"json" help:"Print one JSON object with the answer and its figures, in place of the text."`
-	First  string   `arg:"" optional:"" name:"model-or-prompt" help:"MODEL and PROMPT, or PROMPT alone for the bundled demo model. A prompt of - is read from stdin."`
-	Rest   []string `arg:"" optional:"" name:"prompt" help:"PROMPT, after a model."`
+	Prompt          *string  `help:"The prompt, in place of the argument; - reads it from stdin." placeholder:"TEXT"`
+	PromptCacheFile string   `help:"Go on after a prompt or a conversation from this file; see cache save and cache export. The model is that of the file, unless one is named." type:"path" placeholder:"FILE"`
+	JSON            bool     `name:"json" help:"Print one JSON object with the answer and its figures, in place of the text."`
+	First           string   `arg:"" optional:"" name:"model-or-prompt" help:"MODEL and PROMPT, or PROMPT alone for the bundled demo model. A prompt of - is read from stdin."`
+	Rest            []string `arg:"" optional:"" name:"prompt" help:"PROMPT, after a model."`
 }
 
 // Validate rejects flags that are not valid, and a missing prompt. kong calls it.
@@ -39,7 +40,7 @@ func (c *Run) Validate() error {
 	if c.First == "" && len(c.Rest) == 0 && c.Prompt == nil {
 		return errors.New(`expected a prompt, as in: headroom run "What is a KV cache?"`)
 	}
-	return errors.Join(c.ModelFlags.Validate(), c.AnswerFlags.check())
+	return errors.Join(c.ModelFlags.Validate(), c.AnswerFlags.check(), c.checkPromptCache())
 }
 
 // maxPromptBytes bounds what is read from stdin.
@@ -61,6 +62,14 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 		return problem.New(problem.BadRequest, "The prompt is empty", "",
 			"Write it in quotes, or pipe a text into: headroom run -")
 	}
+	saved, err := c.openPromptCache()
+	if err != nil {
+		return err
+	}
+	if saved != nil {
+		defer saved.Close()
+		model = saved.modelOf(model)
+	}
 	file := service.OpenSettings()
 	h := c.newHost(file, hostUse{})
 	defer h.Close()
@@ -70,10 +79,13 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 		}
 	}
 	if err := c.load(ctx, h, file, &c.ModelFlags, model, t, !fromStdin); err != nil {
-		return err
+		return saved.named(err)
 	}
 	m, err := h.Acquire("")
 	if err != nil {
+		return err
+	}
+	if err := saved.load(ctx, m); err != nil {
 		return err
 	}
 	if isTerminal(t.err) {
@@ -82,7 +94,7 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 	noteNoTemplate(t.err, m)
 	talk := &talker{model: m, flags: &c.AnswerFlags,
 		defaults: control.RequestDefaults(file.Get().ForModel(m.ID)), out: t.out,
-		style: styled(t.out), logs: t.logs}
+		style: styled(t.out), logs: t.logs, saved: saved}
 	if c.JSON {
 		talk.out, talk.style = io.Discard, false
 	}

@@ -64,6 +64,7 @@ var deletions = map[string]deletes{
 	"engine/convert/files.go":     {1, []string{"TestRun", "TestForeignFiles"}, ""},
 	"engine/convert/resume.go":    {1, []string{"TestRun", "TestForeignFiles"}, ""},
 	"engine/convert/work.go":      {1, []string{"TestResume", "TestForeignFiles"}, ""},
+	"engine/promptfile/write.go":  {2, []string{"TestForeignFiles"}, ""},
 	"engine/seal/destroy.go":      {1, []string{"TestDestroyFile"}, ""},
 	"engine/checkpoint/random.go": {2, nil, "it writes to a temporary folder of its caller"},
 	"main.go":                     {1, nil, chosen},

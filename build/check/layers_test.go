@@ -52,6 +52,9 @@ var layers = []row{
 		"app/jobs",
 		"frontend",
 	}},
+	{"A prompt cache as a file: the entries of engine/blockstore in one.", []string{
+		"engine/promptfile",
+	}},
 	{"The chats of the Chat page, on disk, the installation's key, and the endpoint's API keys.",
 		[]string{
 			"app/chats", "app/vault", "app/keys",

@@ -150,8 +150,8 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		piece := make([]byte, 96)
 		err := s.safe().readContent(t.Context(), memoryFile{bytes.NewReader(b), int64(len(b))},
-			reading{Entry{Key: key, Bytes: int64(len(b)), want: tokens},
-				[]Tensor{{"0.k", [][]byte{piece}}}})
+			reading{entry: Entry{Key: key, Bytes: int64(len(b)), want: tokens},
+				targets: []Tensor{{"0.k", [][]byte{piece}}}})
 		if (err == nil) != bytes.Equal(b, right) {
 			t.Errorf("%d bytes, error %v", len(b), err)
 		}

@@ -32,6 +32,7 @@ var readBuffers = sync.Pool{New: func() any { b := make([]byte, bufferBytes); re
 type reading struct {
 	entry   Entry
 	targets []Tensor
+	all     *[]Tensor // if not nil, gets all tensors of the file, in place of targets
 }
 
 // Read reads and verifies the entries of a Prefix, several files concurrently. It fills the pieces
@@ -54,10 +55,10 @@ func (v *View) Read(ctx context.Context, p Prefix, kv func(b Block) []Tensor,
 func (p Prefix) files(kv func(b Block) []Tensor, state func() []Tensor) []reading {
 	var files []reading
 	if p.State != nil { // first, because it is by far the largest
-		files = append(files, reading{*p.State, state()})
+		files = append(files, reading{entry: *p.State, targets: state()})
 	}
 	for _, b := range p.Blocks {
-		files = append(files, reading{b.Entry, kv(b)})
+		files = append(files, reading{entry: b.Entry, targets: kv(b)})
 	}
 	return files
 }
@@ -196,7 +197,12 @@ func (s *safe) readContent(ctx context.Context, f readFile, r reading) error {
 	if w := r.entry.want; len(w) > len(h.tokens) || !slices.Equal(w, h.tokens[:len(w)]) {
 		return damage{errors.New("its tokens differ from the index's")}
 	}
-	if err := src.fill(h.tensors, r.targets); err != nil {
+	targets := r.targets
+	if r.all != nil {
+		targets = allocate(h.tensors)
+		*r.all = targets
+	}
+	if err := src.fill(h.tensors, targets); err != nil {
 		return err
 	}
 	sum, err := src.checksum()

@@ -24,7 +24,7 @@ type Tensor struct {
 type State struct {
 	Position int
 	// Tensors returns its tensors. The writer's goroutine calls it, only for a state that is not
-	// stored yet.
+	// stored yet. If it returns nil, the save ends with ErrNoPieces.
 	Tensors func() []Tensor
 }
 
@@ -33,7 +33,7 @@ type Sequence struct {
 	Tokens []int32
 	// KV returns the pieces with the keys and values of positions [from, to). from is a multiple
 	// of BlockTokens and to-from at most BlockTokens. The writer's goroutine calls it, only for
-	// blocks that are not stored yet.
+	// blocks that are not stored yet. If it returns nil, the save ends with ErrNoPieces.
 	KV     func(from, to int) []Tensor
 	States []State // positions ascending, above 0
 	Tail   bool    // also save the tokens after the last full block
@@ -125,7 +125,7 @@ func (s *Store) save(j job) Saved {
 	w := &saving{View: j.view, q: &j.q, path: map[Key]bool{}}
 	err := w.run()
 	switch {
-	case err == nil || errors.Is(err, ErrClosed):
+	case err == nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrNoPieces):
 	case errors.Is(err, ErrBudget):
 		s.count("skipped", 1)
 	default:
@@ -226,7 +226,11 @@ func (w *saving) block(i, to int) error {
 	if w.q.Stop != nil && w.q.Stop() {
 		return ErrClosed
 	}
-	n, err := w.store.writeEntry(w, h, w.q.KV(from, to))
+	pieces := w.q.KV(from, to)
+	if pieces == nil {
+		return ErrNoPieces
+	}
+	n, err := w.store.writeEntry(w, h, pieces)
 	if n > 0 {
 		w.result.Blocks++
 		w.result.Bytes += n
@@ -259,7 +263,11 @@ func (w *saving) state(state State) error {
 	if w.q.Stop != nil && w.q.Stop() {
 		return ErrClosed
 	}
-	n, err := w.store.writeEntry(w, h, state.Tensors())
+	pieces := state.Tensors()
+	if pieces == nil {
+		return ErrNoPieces
+	}
+	n, err := w.store.writeEntry(w, h, pieces)
 	if n > 0 {
 		w.result.States++
 		w.result.Bytes += n

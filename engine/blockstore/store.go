@@ -67,6 +67,8 @@ var (
 	ErrDamaged = errors.New("blockstore: an entry is damaged or gone")
 	ErrBudget  = errors.New("blockstore: a limit forbids the write")
 	ErrClosed  = errors.New("blockstore: the store is closed")
+	// ErrNoPieces means that a Sequence has returned no pieces for a block or a state.
+	ErrNoPieces = errors.New("blockstore: there are no pieces to save")
 )
 
 // Store is an open folder of entries. Its methods are safe for concurrent use, and other processes

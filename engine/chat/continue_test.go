@@ -63,3 +63,32 @@ func TestContinueChannels(t *testing.T) {
 		t.Errorf("the prompt is %q, the content %q", prompt, got)
 	}
 }
+
+// TestAfter: what follows a place of a conversation is the end of its whole prompt.
+func TestAfter(t *testing.T) {
+	template, err := ParseTemplate(`{% for m in messages %}<|{{ m.role }}|>{{ m.content | trim }}` +
+		`<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const list = `[{"role":"user","content":"a"},{"role":"assistant","content":"b"},
+		{"role":"user","content":[{"type":"text","text":" c "}]}]`
+	for place, want := range map[Place]string{
+		Beginning:    "<|user|>a<|end|><|assistant|>b<|end|><|user|>c<|end|><|assistant|>",
+		BeforeFinal:  " c<|end|><|assistant|>",
+		AfterEarlier: "<|end|><|user|>c<|end|><|assistant|>"} {
+		got, err := template.Render(t.Context(), Input{AddGenerationPrompt: true, After: place,
+			Messages: messages(t, list)})
+		if err != nil || got != want {
+			t.Errorf("place %d: %q, %v, expected %q", place, got, err, want)
+		}
+	}
+	changing, err := ParseTemplate(`{% for m in messages %}{{ m.content | length }}{% endfor %}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := changing.Render(t.Context(), Input{After: BeforeFinal,
+		Messages: messages(t, list)}); err == nil {
+		t.Errorf("a template without the content: %q", got)
+	}
+}

@@ -112,6 +112,10 @@ type Input struct {
 	// continues. AddGenerationPrompt does not apply then.
 	ContinueFinal bool
 
+	// After leaves out the beginning of the prompt, which has been computed elsewhere. It does not
+	// go together with ContinueFinal.
+	After Place
+
 	// Kwargs are additional variables: chat_template_kwargs of the request, such as
 	// enable_thinking. Values have the types that encoding/json decodes to, or are json.RawMessage,
 	// whose key order is kept. A float64 without a fraction becomes an integer, since encoding/json
@@ -163,6 +167,9 @@ func (t *Template) render(ctx context.Context, in Input) (string, error) {
 		if err := markEnd(messages); err != nil {
 			return "", err
 		}
+	}
+	if err := in.After.mark(messages); err != nil {
+		return "", err
 	}
 	now := in.Now
 	if now.IsZero() {
@@ -228,8 +235,11 @@ func (t *Template) render(ctx context.Context, in Input) (string, error) {
 			break
 		}
 	}
-	if err == nil && in.ContinueFinal {
+	switch {
+	case err == nil && in.ContinueFinal:
 		return cutAtEnd(prompt)
+	case err == nil && in.After != Beginning:
+		return cutBefore(prompt)
 	}
 	return prompt, err
 }

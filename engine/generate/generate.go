@@ -49,7 +49,11 @@ type Request struct {
 
 	Prompt string // plain text to continue, without a chat template
 	// Suffix is a text that follows the answer to Prompt; "": none.
-	Suffix       string
+	Suffix string
+	// After are tokens that precede the prompt, which then begins at AfterPlace of Messages.
+	// Without Messages, Prompt follows them as it is.
+	After        []int32
+	AfterPlace   chat.Place
 	NoSpecial    bool // leave out the tokens that the tokenizer adds to a plain prompt
 	PromptTokens []int32
 }
@@ -91,7 +95,7 @@ func (r *Request) EncodeAnswers(ctx context.Context, m Model, contextTokens, n i
 	case r.PromptTokens != nil:
 		return r.PromptTokens, nil, nil
 	case r.Messages == nil:
-		options.AddSpecial = !r.NoSpecial
+		options.AddSpecial = !r.NoSpecial && r.After == nil
 		if r.Suffix != "" {
 			if text, options.Shield, err = r.infill(m.Tokenizer()); err != nil {
 				return nil, nil, err
@@ -126,7 +130,20 @@ func (r *Request) EncodeAnswers(ctx context.Context, m Model, contextTokens, n i
 	if err != nil {
 		return nil, nil, EncodeProblem(ctx, err, options.Limit, contextTokens)
 	}
-	return prompt, splits, nil
+	return r.follow(m, prompt), splits, nil
+}
+
+// follow returns the tokens of After with those of the prompt. A special token at the end of After
+// with which the prompt begins, such as that of the end of an answer, is not repeated.
+func (r *Request) follow(m Model, prompt []int32) []int32 {
+	if r.After == nil {
+		return prompt
+	}
+	if n := len(r.After); r.AfterPlace == chat.AfterEarlier && len(prompt) > 0 &&
+		prompt[0] == r.After[n-1] && m.Tokenizer().IsSpecial(prompt[0]) {
+		prompt = prompt[1:]
+	}
+	return slices.Concat(r.After, prompt)
 }
 
 // EncodePrediction returns the tokens of p.Prediction, at most contextTokens of them.
@@ -233,8 +250,8 @@ func (r *Request) render(ctx context.Context, template *chat.Template,
 		return "", problem.Wrap(problem.Cancelled, err, "The request was cancelled", "")
 	}
 	text, err := template.Render(ctx, chat.Input{AddGenerationPrompt: !r.NoGenerationPrompt,
-		ContinueFinal: unfinished, Messages: messages, Tools: r.Tools, Kwargs: kwargs,
-		Hide: shield.Hide})
+		ContinueFinal: unfinished, After: r.AfterPlace, Messages: messages, Tools: r.Tools,
+		Kwargs: kwargs, Hide: shield.Hide})
 	var failed *chat.TemplateError
 	if errors.As(err, &failed) {
 		failed.Message = shield.Reveal(failed.Message) // it may quote a message

@@ -24,6 +24,7 @@
 //	stream.go       delivers the events to the client
 //	stored.go       looks up, reads and writes cached blocks on disk
 //	preload.go      reads recent conversations from disk before the first request
+//	promptfile.go   writes and reads a prompt cache that is a file
 //	forget.go       drops a conversation from memory
 //	shrink.go       returns memory of the caches to the system
 //	prefillstall.go limits the prompt tokens of a pass that also decodes

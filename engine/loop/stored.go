@@ -80,9 +80,9 @@ type conversation struct {
 func (b *storedBlocks) init(c *Config) {
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.saving, b.views = map[*conversation]int{}, map[int32]*blockstore.View{}
+	b.stateEvery = max(keepEvery, c.StateEveryTokens)
 	if c.Store != nil && !c.Sched.NoPrefixes {
 		b.view = c.Store.Model(c.StoreModel)
-		b.stateEvery = max(keepEvery, c.StateEveryTokens)
 	}
 }
 

@@ -89,6 +89,24 @@ func (s *Scheduler) Preload(tokens []int32, maxBytes int64) (p *Promotion, bytes
 	return p, bytes
 }
 
+// Load starts a promotion of tokens, however few, for which no sequence waits yet. Unlike Preload
+// it evicts what it must. known is true if a sequence can already resume after the tokens. The
+// result is nil then, or if memory does not suffice.
+func (s *Scheduler) Load(tokens []int32) (p *Promotion, known bool) {
+	if s.tree == nil {
+		return nil, false
+	}
+	if _, resumable := s.tree.Probe(tokens, len(tokens)); resumable == len(tokens) {
+		return nil, true
+	}
+	p, ok := s.promote(&Sequence{Tokens: tokens, StorePending: true}, len(tokens))
+	if !ok {
+		return nil, false
+	}
+	s.promoting = append(s.promoting, p)
+	return p, false
+}
+
 // Use marks the longest cached prefix of tokens as the most recently used.
 func (s *Scheduler) Use(tokens []int32) {
 	if s.tree != nil {
