@@ -97,7 +97,7 @@ func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, fi
 		return err
 	}
 	for _, one := range done.Types {
-		fmt.Fprintln(t.out, typeText(one))
+		fmt.Fprintln(t.out, one)
 	}
 	fmt.Fprintf(t.out, "%s: %s in %s, %.2f bits per weight", c.Dest, formatBytes(done.Bytes),
 		count(done.Files, "file"), done.BitsPerWeight)
@@ -143,20 +143,6 @@ func convertSource(name string) (source engine.Source, file string, err error) {
 		return m.Source, "", err
 	}
 	return m.Source, file, nil
-}
-
-// typeText says what became of the tensors of a type in a GGUF file.
-func typeText(r convert.TypeResult) string {
-	text := fmt.Sprintf("%s: %s, %s: ", r.Type, count(r.Tensors, "tensor"), r.Format)
-	switch {
-	case r.Exact:
-		return text + "exact"
-	case r.KeepsCodes:
-		text += "codes kept, scales rounded"
-	default:
-		text += "packed anew"
-	}
-	return fmt.Sprintf("%s, relative error %.2g", text, r.Error)
 }
 
 // convertProgress shows how much is written: a line that changes on a terminal, and one every few

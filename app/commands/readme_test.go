@@ -187,6 +187,12 @@ func newShell(t *testing.T) *shell {
 		}
 	}
 	if err == nil {
+		var file []byte
+		if file, err = os.ReadFile("../../engine/testdata/gguf/qwen3.gguf"); err == nil {
+			err = os.WriteFile(filepath.Join(home, "Downloads", "qwen3.gguf"), file, 0o600)
+		}
+	}
+	if err == nil {
 		err = os.Mkdir(filepath.Join(r.dir, "bin"), 0o700)
 	}
 	t.Setenv("CODEX_HOME", "")

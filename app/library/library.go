@@ -25,6 +25,7 @@ import (
 
 	"headroom/app/demo"
 	"headroom/engine"
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 )
 
@@ -226,6 +227,8 @@ func (l *Library) ResolveAmong(models []Model, nameOrDir string) (Model, error) 
 	dir := expandHome(nameOrDir)
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return s.resolveDir(dir)
+	} else if err == nil && isGGUF(dir) {
+		return Model{}, modelfile.Format(formatGGUF, "")
 	} else if err == nil {
 		return Model{}, problem.New(problem.ModelBroken,
 			nameOrDir+" is a file, not a model folder", "",

@@ -210,7 +210,7 @@ func TestResolve(t *testing.T) {
 		"f = file", "ollama/blobs/sha256-1 = x",
 		`ollama/manifests/registry.ollama.ai/library/llama3.2/latest = `+
 			`{"layers":[{"digest":"sha256:1","size":1}]}`)
-	plant(t, elsewhere, "mine/config.json = y", "empty/")
+	plant(t, elsewhere, "mine/config.json = y", "empty/", "x.gguf = z")
 	l := New([]string{root}, engine.Options{}, new(fakeDescribe).describe)
 	cases := []struct {
 		ask  string
@@ -229,6 +229,7 @@ func TestResolve(t *testing.T) {
 		{filepath.Join(elsewhere, "mine"), "mine", ""},
 		{filepath.Join(elsewhere, "empty"), "", problem.ModelBroken},
 		{filepath.Join(root, "f"), "", problem.ModelBroken},
+		{filepath.Join(elsewhere, "x.gguf"), "", problem.UnknownArchitecture},
 		{filepath.Join(root, "models--org--Big-4bit"), "org/Big-4bit", ""},
 		{filepath.Join(root, "models--org--Big-4bit/snapshots/ffff"), "org/Big-4bit", ""},
 	}

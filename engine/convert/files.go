@@ -224,13 +224,21 @@ func (c *conversion) fileNames() (names []string, err error) {
 	return names, err
 }
 
-// writeCard writes README.md: the properties of the source's card with those of an MLX model.
+// writeCard writes README.md: the properties of the source's card with those of an MLX model. That
+// of a GGUF file says what became of the types in it.
 func (c *conversion) writeCard() error {
 	data, err := c.readFile("README.md")
 	if err != nil {
 		data = []byte("---\nlanguage: en\n---\n")
 	}
-	return c.writeFile("README.md", card(string(data), c.o.Name))
+	text := card(string(data), c.o.Name)
+	if c.model != nil {
+		text = fmt.Appendf(text, "\nConverted from %s.\n\n", filepath.Base(c.paths()[0]))
+		for _, one := range c.typeResults() {
+			text = fmt.Appendf(text, "- %s\n", one)
+		}
+	}
+	return c.writeFile("README.md", text)
 }
 
 // card returns the card of an MLX conversion of the model called base, if it is known. The text of

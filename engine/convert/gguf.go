@@ -6,6 +6,7 @@ package convert
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -298,25 +299,28 @@ func (c *conversion) keepCodes(p piece, out [3][]byte, s *scratch) (lost loss, e
 
 // loss has what a conversion changed: the sum of the squares of the changes, and that of the
 // squares of the elements.
-type loss struct{ changes, elements float64 }
+type loss struct {
+	Changes  float64 `json:"changes"`
+	Elements float64 `json:"elements"`
+}
 
 // add adds a group whose scale and bias were rounded.
 func (l *loss) add(codes []uint8, scale, bias, roundedScale, roundedBias float32) {
 	ds, db := float64(roundedScale)-float64(scale), float64(roundedBias)-float64(bias)
 	for _, q := range codes {
 		change := ds*float64(q) + db
-		l.changes += change * change
+		l.Changes += change * change
 		element := float64(scale)*float64(q) + float64(bias)
-		l.elements += element * element
+		l.Elements += element * element
 	}
 }
 
 // relative returns the root of the mean square of the changes, relative to that of the elements.
 func (l loss) relative() float64 {
-	if l.elements == 0 {
+	if l.Elements == 0 {
 		return 0
 	}
-	return math.Sqrt(l.changes / l.elements)
+	return math.Sqrt(l.Changes / l.Elements)
 }
 
 // measure returns what packing a piece has lost, whose elements are in s.floats.
@@ -336,8 +340,8 @@ func (c *conversion) measure(p piece, out [3][]byte, s *scratch) (lost loss) {
 		w.DequantizeRow(row, i)
 		for k, v := range s.floats[i*t.cols : (i+1)*t.cols] {
 			change := float64(row[k]) - float64(v)
-			lost.changes += change * change
-			lost.elements += float64(v) * float64(v)
+			lost.Changes += change * change
+			lost.Elements += float64(v) * float64(v)
 		}
 	}
 	return lost
@@ -356,7 +360,14 @@ func (l *losses) add(kind gguf.Type, one loss) {
 		l.byType = map[gguf.Type]loss{}
 	}
 	sum := l.byType[kind]
-	l.byType[kind] = loss{sum.changes + one.changes, sum.elements + one.elements}
+	l.byType[kind] = loss{sum.Changes + one.Changes, sum.Elements + one.Elements}
+}
+
+// snapshot returns a copy of the losses so far.
+func (l *losses) snapshot() map[gguf.Type]loss {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.byType)
 }
 
 // TypeResult says what became of the tensors of a type in a GGUF file.
@@ -367,9 +378,27 @@ type TypeResult struct {
 	// KeepsCodes says that the codes are those of the file: only scales and biases can differ.
 	KeepsCodes bool
 	// Exact says that every element has the same bits. Error is the root of the mean square of
-	// all changes otherwise, relative to that of the elements, over what this run has written.
+	// all changes otherwise, relative to that of the elements.
 	Exact bool
 	Error float64
+}
+
+// String describes the result, as in "Q4_K: 45 tensors, 4-bit, group 32: exact".
+func (r TypeResult) String() string {
+	tensors := "1 tensor"
+	if r.Tensors != 1 {
+		tensors = fmt.Sprintf("%d tensors", r.Tensors)
+	}
+	text := fmt.Sprintf("%s: %s, %s: ", r.Type, tensors, r.Format)
+	switch {
+	case r.Exact:
+		return text + "exact"
+	case r.KeepsCodes:
+		text += "codes kept, scales rounded"
+	default:
+		text += "packed anew"
+	}
+	return fmt.Sprintf("%s, relative error %.2g", text, r.Error)
 }
 
 // typeResults returns what became of the types, if the codes were to be kept.

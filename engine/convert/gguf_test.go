@@ -161,8 +161,8 @@ func lossOf(t *testing.T, path, dir string, kind *gguf.Type) float64 {
 		}
 		for i, v := range got[tensor.Name] {
 			change := float64(v) - float64(want[i])
-			lost.changes += change * change
-			lost.elements += float64(want[i]) * float64(want[i])
+			lost.Changes += change * change
+			lost.Elements += float64(want[i]) * float64(want[i])
 		}
 	}
 	return lost.relative()
@@ -221,6 +221,13 @@ func TestGGUFMixed(t *testing.T) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(filepath.Join(dest, "README.md"))
+	for _, want := range []string{"Converted from m.gguf.", "- Q4_0: 2 tensors, 4-bit, group 32: " +
+		"exact\n", "- Q6_K: 1 tensor, 8-bit, group 32: packed anew, relative error 0.00"} {
+		if err != nil || !strings.Contains(string(readme), want) {
+			t.Errorf("README.md lacks %q: %s, %v", want, readme, err)
+		}
 	}
 	q := config.Quantization
 	if q["bits"] != 8.0 || q["group_size"] != 32.0 || len(q) != 3+3 ||
@@ -290,7 +297,8 @@ func TestGGUFResumes(t *testing.T) {
 	path, whole := filepath.Join(t.TempDir(), "m.gguf"), filepath.Join(t.TempDir(), "whole")
 	writeGGUF(t, path, gguf.Q4_K, gguf.Q8_0)
 	o := Options{shardBytes: 200_000}
-	if _, err := RunGGUF(t.Context(), path, whole, o); err != nil {
+	first, err := RunGGUF(t.Context(), path, whole, o)
+	if err != nil {
 		t.Fatal(err)
 	}
 	dest, stop := filepath.Join(t.TempDir(), "dest"), errors.New("stop")
@@ -302,6 +310,11 @@ func TestGGUFResumes(t *testing.T) {
 	done, err := RunGGUF(t.Context(), path, dest, o)
 	if err != nil || done.Kept != 1 {
 		t.Fatalf("%d files were kept, %v", done.Kept, err)
+	}
+	for i, one := range done.Types { // also of the file that was kept
+		if want := first.Types[i].Error; math.Abs(one.Error-want) > 1e-9*want {
+			t.Errorf("%s has the error %g, expected %g", one, one.Error, want)
+		}
 	}
 	entries, _ := os.ReadDir(whole)
 	for _, e := range entries {

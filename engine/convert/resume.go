@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 
 	"headroom/app/disk"
+	"headroom/engine/gguf"
 	"headroom/engine/problem"
 )
 
@@ -37,7 +38,9 @@ var errDamaged = errors.New("a file of an earlier run has changed")
 type state struct {
 	Plan   string              `json:"plan"`
 	Shards map[string][]uint32 `json:"shards"` // of finished files: a checksum of each piece
-	Files  []string            `json:"files"`  // that the conversion creates, finished or not
+	// Lost is what the finished files have lost of a GGUF file, by its types.
+	Lost  map[gguf.Type]loss `json:"lost,omitempty"`
+	Files []string           `json:"files"` // that the conversion creates, finished or not
 
 	written atomic.Int64
 	total   int64
@@ -90,7 +93,7 @@ func (c *conversion) begin(dest string) error {
 	}
 	c.state.Plan, c.state.Shards, c.state.total = plan, map[string][]uint32{}, c.bytes
 	if found && old.Plan == plan {
-		c.state.Shards = old.Shards
+		c.state.Shards, c.lost.byType = old.Shards, old.Lost
 	}
 	if c.state.Files, err = c.created(); err != nil {
 		return wrap(err, "The files beside the weights cannot be read")
@@ -202,6 +205,7 @@ func (c *conversion) checkSpace() error {
 }
 
 func (c *conversion) saveState() error {
+	c.state.Lost = c.lost.snapshot()
 	data, err := json.Marshal(&c.state)
 	if err != nil {
 		return err
