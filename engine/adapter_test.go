@@ -175,6 +175,10 @@ func TestAdaptersTogether(t *testing.T) {
 		{"olmoe", engine.DeviceSim, false, []string{"olmoe_lora"}},
 	} {
 		t.Run(c.model+"_"+c.device, func(t *testing.T) {
+			if c.device == engine.DeviceSim && c.model != "mistral" &&
+				os.Getenv("HEADROOM_LONG") == "" {
+				t.Skip("takes seconds; HEADROOM_LONG runs it")
+			}
 			src, o := tinySource(t, c.model), engine.Options{Device: c.device, ContextTokens: 256}
 			of := []*engine.Adapter{nil}
 			for _, g := range adapterGoldens(t, c.adapters...) {
