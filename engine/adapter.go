@@ -18,6 +18,10 @@ var AdapterFiles = adapter.WeightFiles
 // ReadAdapterInfo reads what a folder says of its adapter. Errors are Problems.
 func ReadAdapterInfo(dir string) (AdapterInfo, error) { return adapter.ReadInfo(dir) }
 
+// adapterShare is the part of the available memory that one adapter may take. It is in memory twice
+// while it is loaded.
+const adapterShare = 4
+
 // fitAdapter returns the function that reads an adapter and fits it to the model; nil: the model
 // has no adapters.
 func (e *Engine) fitAdapter() func(dir string) (*adapter.Fitted, error) {
@@ -26,7 +30,7 @@ func (e *Engine) fitAdapter() func(dir string) (*adapter.Fitted, error) {
 	}
 	model := adapter.Model{Linears: e.weights.Linears()}
 	return func(dir string) (*adapter.Fitted, error) {
-		a, err := adapter.Read(dir)
+		a, err := adapter.Read(dir, max(1, e.plan.Available()/adapterShare))
 		if err != nil {
 			return nil, err
 		}

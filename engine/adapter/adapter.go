@@ -41,7 +41,7 @@ import (
 const (
 	maxRank    = 1024
 	maxModules = 1 << 16
-	maxBytes   = 16 << 30 // of all values as float32
+	maxBytes   = 16 << 30 // of all values as float32, unless the caller has less
 )
 
 // The files of a folder.
@@ -96,8 +96,9 @@ func unsupported(format string, args ...any) error {
 		fmt.Sprintf(format, args...), "Fuse it with its model, for example with mlx_lm.fuse.")
 }
 
-// Read reads the adapter in the folder dir. The values are copies. Errors are Problems.
-func Read(dir string) (a *Adapter, err error) {
+// Read reads the adapter in the folder dir. The values are copies of at most limitBytes bytes; 0:
+// 16 GB. Errors are Problems.
+func Read(dir string, limitBytes int64) (a *Adapter, err error) {
 	// A file that becomes shorter while it is read must not end the process.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -119,6 +120,9 @@ func Read(dir string) (a *Adapter, err error) {
 			"Train or download the adapter again.")
 	}
 	defer f.Close()
+	if err := checkSize(f, limitBytes); err != nil {
+		return nil, err
+	}
 	a = &Adapter{Info: c.Info}
 	if a.Modules, err = c.modules(f); err != nil {
 		return nil, err
@@ -130,17 +134,34 @@ func Read(dir string) (a *Adapter, err error) {
 	return a, nil
 }
 
+// checkSize returns a Problem if the values of f take more than limitBytes as float32.
+func checkSize(f *safetensors.File, limitBytes int64) error {
+	if limitBytes <= 0 || limitBytes > maxBytes {
+		limitBytes = maxBytes
+	}
+	total := int64(0)
+	for _, name := range f.Names() {
+		t, _ := f.Tensor(name)
+		if total += 4 * int64(t.Elements()); total > limitBytes {
+			return problem.New(problem.DoesNotFit, "The adapter does not fit",
+				fmt.Sprintf("it needs more than the %d bytes of memory that an adapter may take",
+					limitBytes), "Close other apps, or unload other models.")
+		}
+	}
+	return nil
+}
+
 // modules collects the tensors of f by module.
 func (c *config) modules(f *safetensors.File) ([]Module, error) {
-	found, total := map[string]*Module{}, 0
+	found := map[string]*Module{}
 	for _, name := range f.Names() {
 		t, _ := f.Tensor(name)
 		module, part, err := c.split(name)
 		if err != nil {
 			return nil, err
 		}
-		if total += t.Elements() * 4; total > maxBytes || len(found) > maxModules {
-			return nil, unsupported("it has more than %d modules or %d bytes", maxModules, maxBytes)
+		if len(found) > maxModules {
+			return nil, unsupported("it has more than %d modules", maxModules)
 		}
 		values, err := values(t)
 		if err != nil {

@@ -121,11 +121,22 @@ func TestReadFaults(t *testing.T) {
 			tensor("base_model.model.x.bias", 6)}, "x.bias"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Read(write(t, c.config, c.file, c.tensors...))
+			_, err := Read(write(t, c.config, c.file, c.tensors...), 0)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, expected an error with %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestReadLimit: 112 bytes of float32 are within a limit of 112.
+func TestReadLimit(t *testing.T) {
+	dir := write(t, mlxLoRA, mlxName, tensor("x.lora_a", 8, 2), tensor("x.lora_b", 2, 6))
+	if _, err := Read(dir, 112); err != nil {
+		t.Error(err)
+	}
+	if _, err := Read(dir, 111); err == nil || !strings.Contains(err.Error(), "does not fit") {
+		t.Errorf("got %v, expected that it does not fit", err)
 	}
 }
 
@@ -148,7 +159,7 @@ func TestFit(t *testing.T) {
 	}
 	read := func(config, file string, list ...safetensors.Tensor) *Fitted {
 		t.Helper()
-		a, err := Read(write(t, config, file, list...))
+		a, err := Read(write(t, config, file, list...), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +218,7 @@ func TestFit(t *testing.T) {
 		"two of its modules": {tensor("x.lora_a", 8, 2), tensor("x.lora_b", 2, 6),
 			tensor("model.x.lora_a", 8, 2), tensor("model.x.lora_b", 2, 6)},
 	} {
-		a, err := Read(write(t, mlxLoRA, mlxName, list...))
+		a, err := Read(write(t, mlxLoRA, mlxName, list...), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,7 +249,7 @@ func FuzzRead(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, configName), config, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		a, err := Read(dir)
+		a, err := Read(dir, 1<<20)
 		if err != nil {
 			return
 		}

@@ -71,8 +71,8 @@ func Fit(a *Adapter, m Model) (*Fitted, error) {
 			weights = byName[canonical(module.Name)]
 		}
 		if weights == nil {
-			return nil, notFor("it changes the module %.200s, which the model does not have",
-				module.Name)
+			return nil, notFor("it changes the module %.200s, which the model does not have, "+
+				"or which Headroom computes in another form", module.Name)
 		}
 		if err := f.fit(module, weights, m.Uses); err != nil {
 			return nil, err

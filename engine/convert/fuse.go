@@ -15,7 +15,7 @@ func (c *conversion) fuse() error {
 	if c.o.Adapter == "" {
 		return nil
 	}
-	a, err := adapter.Read(c.o.Adapter)
+	a, err := adapter.Read(c.o.Adapter, 0)
 	if err != nil {
 		return err
 	}

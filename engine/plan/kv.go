@@ -129,6 +129,9 @@ func (p *Plan) chooseDraftSlots(slotBytes int64) {
 	p.DraftSlots = max(0, min(p.DraftSlots, p.slotsWithin()-p.MaxSequences-p.KeptStates))
 }
 
+// Available returns Options.AvailableBytes, or else what the system has now, minus a reserve.
+func (p *Plan) Available() int64 { return p.available() }
+
 // available returns the bytes that the model may use. It is Options.AvailableBytes, or else the
 // system's available memory minus a reserve for other apps.
 func (p *Plan) available() int64 {

@@ -13,7 +13,7 @@ test('filled makes null lists empty, in nested documents and in the items of lis
   const model = { id: 'm', places: null, download: { missing: null, parts: ['a'] } };
   const list = { models: [model], folders: null, watch: {} };
   expect(filled('HostModelList', list)).toEqual({
-    models: [{ id: 'm', places: [], download: { missing: [], parts: ['a'] } }],
+    models: [{ id: 'm', places: [], adapters: [], download: { missing: [], parts: ['a'] } }],
     folders: [],
     watch: {},
   });
@@ -25,5 +25,6 @@ test('filled leaves null documents and other values alone', () => {
     id: 'm',
     download: null,
     places: [],
+    adapters: [],
   });
 });
