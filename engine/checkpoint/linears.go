@@ -9,8 +9,8 @@ import "headroom/kernels"
 // other in the rows of the module. The methods that load a whole module call it. An architecture
 // calls it for a module that it has under another name than its checkpoint.
 func (s Scope) Register(name string, weights ...*kernels.Weight) {
-	if s.w.err != nil || s.inBlock {
-		return
+	if _, dry := s.w.Device.(*kernels.DryRun); dry || s.w.err != nil || s.inBlock {
+		return // a plan has no adapters
 	}
 	if s.w.linears == nil {
 		s.w.linears = map[string][]*kernels.Weight{}
