@@ -62,8 +62,8 @@ func wait(s *engine.Stream, err error) (text string, done engine.Event) {
 func Example() {
 	e := demoModel(engine.Options{})
 	defer e.Close()
-	s, err := e.Submit(engine.Request{
-		Prompt: promptOf(e, chat.Message{Role: "user", Content: "What is 76 - 27?"}), MaxTokens: 50})
+	s, err := e.Submit(engine.Request{MaxTokens: 50,
+		Prompt: promptOf(e, chat.Message{Role: "user", Content: "What is 76 - 27?"})})
 	text, done := wait(s, err)
 	fmt.Println(text)
 	fmt.Println(done.Finish, done.Usage.PromptTokens)

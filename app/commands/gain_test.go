@@ -23,7 +23,8 @@ func TestDraftFigures(t *testing.T) {
 		want  string
 	}{
 		{engine.Event{Usage: engine.Usage{DraftTokens: 40, AcceptedTokens: 31}, Timing: timing},
-			"31 of 40 drafts accepted (looked up), decoded about 1.4 times as fast as without drafts"},
+			"31 of 40 drafts accepted (looked up), decoded about 1.4 times as fast as without " +
+				"drafts"},
 		{engine.Event{Usage: engine.Usage{DraftTokens: 1, AcceptedTokens: 1},
 			Timing: engine.Timing{Decode: 499 * time.Millisecond, Saved: time.Second}},
 			"1 of 1 draft accepted (looked up), in too short a time to tell what they gained"},

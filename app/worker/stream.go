@@ -36,8 +36,8 @@ func (m *Model) refusal() error {
 
 func (m *Model) submit(r engine.Request) (*engine.Stream, error) {
 	if r.Sampling.Custom.IsSet() {
-		return nil, errors.New("worker.Model.Submit: sample.Custom has functions, which cannot be " +
-			"sent to another process: use engine.Open in this one")
+		return nil, errors.New("worker.Model.Submit: sample.Custom has functions, which cannot " +
+			"be sent to another process: use engine.Open in this one")
 	}
 	if r.ID == "" {
 		r.ID = rand.Text()

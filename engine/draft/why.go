@@ -38,8 +38,8 @@ var causes = [causeCount]struct{ name, sentence string }{
 	Unsupported: {"unsupported", "The model cannot verify drafts with its options, or there was " +
 		"too little memory for them when it was loaded."},
 	AskedOff: {"asked_off", "The request asked for no drafts."},
-	AskedOther: {"asked_other", "The way to draft that was asked for is one that the loaded model " +
-		"does not have."},
+	AskedOther: {"asked_other", "The way to draft that was asked for is one that the loaded " +
+		"model does not have."},
 	Short: {"short", "The answer was too short for drafts."},
 	NoMatch: {"no_match", "Drafts were only looked up, and the end of the text occurred nowhere " +
 		"before."},
