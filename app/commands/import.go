@@ -95,7 +95,7 @@ func (c *ModelsImport) Run(ctx context.Context, t *terminal) error {
 // forecast describes what an import would do.
 func forecast(item importer.Item) string {
 	switch {
-	case item.Mode == importer.Convert:
+	case item.Converts:
 		return fmt.Sprintf("%s: converted from %s to %s in MLX's format", item.Name, item.Source,
 			formatBytes(item.Bytes))
 	case item.Mode == importer.Link:

@@ -496,8 +496,8 @@ func TestContract(t *testing.T) {
 		Places: []host.Place{{}}}}}, map[string]string{
 		"": "models contextTokens roomBytes largestParameters folders watch",
 		"models": "id name path architecture task parameters quantization drafts blockUnused " +
-			"sizeBytes needBytes need fits loaded bundled error state contextTokens updatedAt " +
-			"download places",
+			"convertible sizeBytes needBytes need fits loaded bundled error state " +
+			"contextTokens updatedAt download places",
 		"models.need":     "contextTokens weightsBytes kvBytes stateBytes scratchBytes",
 		"models.download": "doneBytes totalBytes missing parts",
 		"models.places":   "id path origin",

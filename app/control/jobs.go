@@ -177,7 +177,7 @@ func (a *API) imports(q ImportRequest, start bool) (ImportPlan, error) {
 	for _, item := range plan.Items {
 		one := ImportItem{Name: item.Name, Source: item.Source, Path: item.Target,
 			Bytes: item.Bytes, WrittenBytes: item.WrittenBytes, Clones: item.Clones,
-			Converts: item.Mode == importer.Convert, Listed: item.Listed}
+			Converts: item.Converts, Listed: item.Listed}
 		if item.Refused != nil {
 			one.Error = newError(item.Refused)
 		} else if start {

@@ -21,7 +21,7 @@ import (
 
 // ggufItem returns the item of a GGUF file. Bytes and Refused follow from what it would become.
 func ggufItem(name, path string) Item {
-	item := Item{Name: name, Source: path, Mode: Convert}
+	item := Item{Name: name, Source: path, Converts: true}
 	if real, err := filepath.EvalSymlinks(path); err == nil && gguf.IsFile(real) {
 		item.Source = real // not that of a blob, whose name says nothing of other files
 	}
@@ -42,7 +42,7 @@ func convertible(m library.Model) (item Item, ok bool) {
 	path, err := gguf.In(m.Dir)
 	switch {
 	case err != nil:
-		return Item{Name: name, Source: m.Dir, Bytes: m.SizeBytes, Mode: Convert,
+		return Item{Name: name, Source: m.Dir, Bytes: m.SizeBytes, Converts: true,
 			Refused: problem.Wrap(problem.BadRequest, err, "This folder has several models",
 				"Choose one of the files.")}, true
 	case path == "":

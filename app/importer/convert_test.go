@@ -58,8 +58,8 @@ func TestConvert(t *testing.T) {
 		item := plan.Items[0]
 		p := &jobs.Progress{}
 		dir, err := b.Import(t.Context(), item, p)
-		if err != nil || dir != filepath.Join(b.root, name) || item.Mode != Convert {
-			t.Fatalf("%s as %s, %v", dir, item.Mode, err)
+		if err != nil || dir != filepath.Join(b.root, name) || !item.Converts {
+			t.Fatalf("%s, %v", dir, err)
 		}
 		info, err := os.Stat(filepath.Join(dir, "model.safetensors"))
 		if err != nil || info.Size() != item.Bytes || item.WrittenBytes != item.Bytes ||

@@ -35,8 +35,6 @@ const (
 	Copy Mode = "copy"
 	Move Mode = "move"
 	Link Mode = "link" // a symbolic link: the model stays where it is
-	// Convert is the mode of items that are GGUF files, whatever the mode of their plan is.
-	Convert Mode = "convert"
 )
 
 // Options configure an Importer. Root and Describe are required.
@@ -91,6 +89,8 @@ type Item struct {
 	Bytes  int64 // of its files; if it is converted, of the result
 	// WrittenBytes is the disk space that it needs: 0 for a link, and for a move within a disk.
 	WrittenBytes int64
+	// Converts means that Source is a GGUF file, which is converted and stays, whatever Mode is.
+	Converts bool
 	// Clones means that the file system may be able to clone the files. The import then needs less
 	// than WrittenBytes.
 	Clones  bool

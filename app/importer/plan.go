@@ -42,9 +42,7 @@ func (i *Importer) Plan(paths []string, mode Mode, name string) Plan {
 	targets := map[string]string{}
 	for k := range p.Items {
 		item := &p.Items[k]
-		if item.Mode != Convert {
-			item.Mode = mode
-		}
+		item.Mode = mode
 		if item.Refused == nil {
 			item.Refused = i.complete(item, existing, targets)
 		}
@@ -83,11 +81,11 @@ func (i *Importer) complete(item *Item, existing string, targets map[string]stri
 			"moving it would take the model from "+shown(item.Source)+", where the link leads",
 			"Move that folder, or copy or link the model instead.")
 	}
-	if item.Mode == Move && isHubSnapshot(item.Source) {
+	if item.Mode == Move && !item.Converts && isHubSnapshot(item.Source) {
 		return refusal("This model belongs to Hugging Face's cache",
 			"other programs expect it there", "Copy or link it instead.")
 	}
-	if item.Mode != Link && item.Mode != Convert {
+	if item.Mode != Link && !item.Converts {
 		files, err := walk(item.Source)
 		if err != nil {
 			return err
@@ -113,6 +111,8 @@ func (i *Importer) complete(item *Item, existing string, targets map[string]stri
 	targets[fold(target)] = item.Source
 	item.Target = target
 	switch same := disk.SameDisk(item.Source, existing); {
+	case item.Converts:
+		item.WrittenBytes = item.Bytes
 	case item.Mode == Link, item.Mode == Move && same:
 	default:
 		item.WrittenBytes = item.Bytes

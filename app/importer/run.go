@@ -29,11 +29,13 @@ type Memo struct {
 	Target string `json:"goal"`
 	Name   string `json:"name"`
 	Mode   Mode   `json:"mode"`
+	// Converts is that of the Item.
+	Converts bool `json:"converts,omitempty"`
 }
 
 // Job returns the job of an import. Its memo is a Memo as JSON.
 func (i *Importer) Job(item Item) jobs.Spec {
-	memo, err := json.Marshal(Memo{item.Source, item.Target, item.Name, item.Mode})
+	memo, err := json.Marshal(Memo{item.Source, item.Target, item.Name, item.Mode, item.Converts})
 	if err != nil {
 		panic("importer: a memo as JSON: " + err.Error()) // cannot happen for strings
 	}
@@ -50,7 +52,8 @@ func (i *Importer) Job(item Item) jobs.Spec {
 // Recreate returns the job of an import that an earlier run of the program left unfinished. It
 // reads the source only when the job resumes, because its disk may not be connected now.
 func (i *Importer) Recreate(m Memo) jobs.Spec {
-	item := Item{Source: m.Source, Target: m.Target, Name: m.Name, Mode: m.Mode}
+	item := Item{Source: m.Source, Target: m.Target, Name: m.Name, Mode: m.Mode,
+		Converts: m.Converts}
 	s := i.Job(item)
 	s.Work = func(ctx context.Context, p *jobs.Progress) (string, error) {
 		items := i.Plan([]string{m.Source}, m.Mode, m.Name).Items
@@ -86,7 +89,7 @@ func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (dir
 			"Choose another folder, or check its permissions.")
 	}
 	switch {
-	case item.Mode == Convert:
+	case item.Converts:
 		err = i.convert(ctx, item, p)
 	case item.Mode == Link:
 		err = os.Symlink(item.Source, item.Target)
@@ -126,7 +129,7 @@ func unfinished(item Item) string {
 // Discard removes what a stopped import of the item has left behind.
 func (i *Importer) Discard(item Item) error {
 	dir := unfinished(item)
-	if item.Mode == Convert {
+	if item.Converts {
 		return convert.Discard(dir)
 	}
 	j, err := openJournal(dir)
