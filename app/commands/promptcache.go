@@ -90,7 +90,7 @@ func (c *CacheSave) Run(ctx context.Context, parent *Cache, t *terminal) error {
 	prompt, fromStdin := c.Prompt, c.Prompt == "-"
 	if fromStdin {
 		var err error
-		if prompt, err = readPrompt(ctx, t.in); err != nil {
+		if prompt, err = readText(ctx, t.in); err != nil { // the question follows its last line
 			return err
 		}
 	}

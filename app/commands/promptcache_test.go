@@ -15,10 +15,9 @@ import (
 	"headroom/app/settings"
 )
 
-// document is a prompt of several blocks, and asked a question that goes on in the same message.
+// document is a prompt of several blocks. The question follows in the same message, on a line of
+// its own.
 var document = strings.TrimSpace(strings.Repeat("Keys and values are kept for each token. ", 60))
-
-const asked = " " + question
 
 // saveDocument saves the document to a new file.
 func saveDocument(t *testing.T, args ...string) (path string) {
@@ -50,13 +49,13 @@ func answerOf(t *testing.T, args ...string) (content string, prompt, cached int)
 // without a flag but the file's. The tokens of the saved prompt are not computed again.
 func TestCacheSave(t *testing.T) {
 	isolate(t)
-	whole := document + asked
+	whole := document + "\n" + question
 	for _, flags := range [][]string{nil, {"--kv-bits", "4", "--kv-group-size", "64",
 		"--quantized-kv-start", "512"}, {"--state-format=int8", "--max-kv-size=64"},
 		{"--ignore-chat-template", "--kv-format=f16"}, {"--system=Answer briefly."}} {
 		path := saveDocument(t, flags...)
 		want, prompt, _ := answerOf(t, append([]string{whole}, flags...)...)
-		got, n, cached := answerOf(t, "--prompt-cache-file", path, asked)
+		got, n, cached := answerOf(t, "--prompt-cache-file", path, question)
 		if got != want || n != prompt || cached < n-40 || cached >= n {
 			t.Errorf("%q: %q with %d of %d prompt tokens cached, expected %q and %d tokens", flags,
 				got, cached, n, want, prompt)
@@ -72,20 +71,20 @@ func TestCacheSave(t *testing.T) {
 func TestPromptCacheSettings(t *testing.T) {
 	isolate(t)
 	path := saveDocument(t)
-	want, _, _ := answerOf(t, "--prompt-cache-file", path, asked)
+	want, _, _ := answerOf(t, "--prompt-cache-file", path, question)
 	err := service.OpenSettings().Change(func(s *settings.Settings) {
 		s.Models = map[string]settings.Model{"headroom-demo": {KVFormat: "q4_0", MaxSequences: 3}}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, _, cached := answerOf(t, "--prompt-cache-file", path, asked); got != want ||
+	if got, _, cached := answerOf(t, "--prompt-cache-file", path, question); got != want ||
 		cached < 256 {
 		t.Errorf("%q with %d tokens cached, expected %q", got, cached, want)
 	}
 	// The store's folder is of no use here, and does no harm.
 	if got, _, _ := answerOf(t, "--prompt-cache-file", path, "--block-ssd-cache-dir",
-		filepath.Join(t.TempDir(), "blocks"), asked); got != want {
+		filepath.Join(t.TempDir(), "blocks"), question); got != want {
 		t.Errorf("with a store: %q, expected %q", got, want)
 	}
 }
@@ -100,18 +99,18 @@ func TestPromptCacheModel(t *testing.T) {
 		path); code != 0 {
 		t.Fatalf("exit %d, %s", code, errOut)
 	}
-	if _, _, cached := answerOf(t, "--prompt-cache-file", path, asked); cached < 256 {
+	if _, _, cached := answerOf(t, "--prompt-cache-file", path, question); cached < 256 {
 		t.Errorf("%d tokens cached", cached)
 	}
 	if err := os.Rename(folder, folder+"-moved"); err != nil {
 		t.Fatal(err)
 	}
-	code, _, errOut := headroom("", "run", "--prompt-cache-file", path, asked)
+	code, _, errOut := headroom("", "run", "--prompt-cache-file", path, question)
 	if code != 1 || !strings.Contains(errOut, "The prompt cache was made with that model.") {
 		t.Errorf("exit %d, %s", code, errOut)
 	}
 	if _, _, cached := answerOf(t, "--model", folder+"-moved", "--prompt-cache-file", path,
-		asked); cached < 256 {
+		question); cached < 256 {
 		t.Errorf("%d tokens cached", cached)
 	}
 }
@@ -132,7 +131,7 @@ func TestFlagsOfCachePrompt(t *testing.T) {
 		t.Fatalf("exit %d, %v, %q, %s", code, err, out, errOut)
 	}
 	if _, _, cached := answerOf(t, "--model", "headroom-demo", "--prompt-cache-file", path,
-		"--prompt", asked); cached < d.Tokens {
+		"--prompt", question); cached < d.Tokens {
 		t.Errorf("%d of %d tokens were cached", cached, d.Tokens)
 	}
 	code, _, errOut = headroom("", "cache", "save", "--adapter-path", "x", "--prompt", "x", path)

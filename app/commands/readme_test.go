@@ -206,6 +206,7 @@ func newShell(t *testing.T) *shell {
 		err = os.Symlink(program, filepath.Join(r.dir, "bin", "headroom"))
 	}
 	for name, text := range map[string]string{"tiny.json": tinyShape,
+		"notes.txt":      strings.Repeat("The dog has the drum. ", 20) + "\n",
 		"requests.jsonl": `{"custom_id":"a","url":"/v1/completions","body":{"prompt":"Hi"}}`} {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600)

@@ -132,8 +132,15 @@ func (c *Run) modelAndPrompt() (model, prompt string, err error) {
 		"Put the prompt into quotes, and name the model once.")
 }
 
-// readPrompt reads the prompt from stdin.
+// readPrompt reads the prompt from stdin. As in $(...) of a shell, trailing newlines are not part
+// of it.
 func readPrompt(ctx context.Context, in io.Reader) (string, error) {
+	text, err := readText(ctx, in)
+	return strings.TrimRight(text, "\r\n"), err
+}
+
+// readText reads all of stdin, within a limit.
+func readText(ctx context.Context, in io.Reader) (string, error) {
 	text, err := abandonable(ctx,
 		func() ([]byte, error) { return io.ReadAll(io.LimitReader(in, maxPromptBytes)) })
 	switch {
@@ -142,8 +149,7 @@ func readPrompt(ctx context.Context, in io.Reader) (string, error) {
 	case err != nil:
 		return "", problem.Wrap(problem.BadRequest, err, "The prompt cannot be read from stdin", "")
 	}
-	// As in $(...) of a shell, trailing newlines are not part of the prompt.
-	return strings.TrimRight(string(text), "\r\n"), nil
+	return string(text), nil
 }
 
 // noModelAlone returns a Problem if a prompt for the demo model is the name of a model: other
