@@ -135,7 +135,7 @@ func TestFlagsOfCachePrompt(t *testing.T) {
 		t.Errorf("%d of %d tokens were cached", cached, d.Tokens)
 	}
 	code, _, errOut = headroom("", "cache", "save", "--adapter-path", "x", "--prompt", "x", path)
-	if code != 2 || !strings.Contains(errOut, "--adapter-path is not supported") {
+	if code != 2 || !strings.Contains(errOut, "unknown flag --adapter-path") {
 		t.Errorf("exit %d, %s", code, errOut)
 	}
 }

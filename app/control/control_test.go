@@ -497,7 +497,7 @@ func TestContract(t *testing.T) {
 		"": "models contextTokens roomBytes largestParameters folders watch",
 		"models": "id name path architecture task parameters quantization drafts blockUnused " +
 			"convertible sizeBytes needBytes need fits loaded bundled error state " +
-			"contextTokens updatedAt download places",
+			"contextTokens updatedAt download places adapters",
 		"models.need":     "contextTokens weightsBytes kvBytes stateBytes scratchBytes",
 		"models.download": "doneBytes totalBytes missing parts",
 		"models.places":   "id path origin",
