@@ -16,17 +16,7 @@ import (
 // own when it is admitted, and gives it back at its end. One for which there is too little waits,
 // and is refused if nothing changes.
 func TestPromise(t *testing.T) {
-	src := tinySource(t, "qwen3")
-	path := filepath.Join(src.Dir, "config.json")
-	config, err := os.ReadFile(path)
-	if err == nil {
-		config = bytes.Replace(config, []byte(`"max_position_embeddings": 2048`),
-			[]byte(`"max_position_embeddings": 16384`), 1)
-		err = os.WriteFile(path, config, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := longContext(t)
 	e := openModel(t, src, engine.Options{ContextTokens: 16384, MaxSequences: 2,
 		KVFormat: "f16", NoPrefixCache: true})
 	d := e.Info()
@@ -68,6 +58,41 @@ func TestPromise(t *testing.T) {
 	}
 	if want := "12000 tokens and an answer take 12 MB, 5.9 MB is available"; p.Why != want {
 		t.Errorf("it is refused because %q, want %q", p.Why, want)
+	}
+}
+
+// longContext returns a tiny model for 16,384 tokens.
+func longContext(t *testing.T) engine.Source {
+	t.Helper()
+	src := tinySource(t, "qwen3")
+	path := filepath.Join(src.Dir, "config.json")
+	config, err := os.ReadFile(path)
+	if err == nil {
+		config = bytes.Replace(config, []byte(`"max_position_embeddings": 2048`),
+			[]byte(`"max_position_embeddings": 16384`), 1)
+		err = os.WriteFile(path, config, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
+
+// TestNoRequestWaitsForEver: a request for which there is too little memory is refused although
+// shorter ones keep coming.
+func TestNoRequestWaitsForEver(t *testing.T) {
+	e := openModel(t, longContext(t), engine.Options{ContextTokens: 16384, MaxSequences: 4,
+		KVFormat: "f16", NoPrefixCache: true})
+	e.LackingWait(time.Millisecond)
+	e.SetGrowth(engine.Growth{})
+	long := submit(t, e, engine.Request{Prompt: someIDs(2, 6000), MaxTokens: 8, IgnoreEOS: true})
+	for long.Unread() == 0 && t.Context().Err() == nil {
+		answer(t, submit(t, e, engine.Request{Prompt: someIDs(1, 50), MaxTokens: 2}))
+		e.SetGrowth(engine.Growth{})
+	}
+	if done, err := long.Next(t.Context()); err != nil ||
+		problem.From(done.Err).Code != problem.LowResources {
+		t.Errorf("got %+v, %v", done, err)
 	}
 }
 

@@ -57,6 +57,7 @@ var replaced = map[string]string{
 	"Options.Progress":   "fromWorker.Progress",
 	"Options.History":    "toWorker.Known, fromWorker.Learned",
 	"Options.BlockStore": "opening.Store",
+	"Params.Custom":      "refused by Submit",
 	"options.OpenMetal":  "hides Options.OpenMetal",
 	"options.Times":      "hides Options.Times",
 	"options.Draft":      "hides Options.Draft",
@@ -150,6 +151,7 @@ func TestEveryFieldArrives(t *testing.T) {
 		types := map[string]reflect.Type{"Options": reflect.TypeFor[engine.Options](),
 			"options": reflect.TypeFor[options](), "Event": reflect.TypeFor[engine.Event](),
 			"DraftModel": reflect.TypeFor[engine.DraftModel](),
+			"Params":     reflect.TypeFor[sample.Params](),
 			"draftModel": reflect.TypeFor[draftModel]()}
 		if _, ok := types[of].FieldByName(field); !ok {
 			t.Errorf("replaced names %s, which does not exist", name)

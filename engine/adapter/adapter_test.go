@@ -195,6 +195,13 @@ func TestFit(t *testing.T) {
 	if got := own.changes[w].b[0]; got != -3 {
 		t.Errorf("with an alpha of its own B begins with %v, expected -3", got)
 	}
+	for range 20 { // the first pattern counts, as in PEFT
+		two := read(strings.Replace(peft, `"r"`, `"alpha_pattern": {"x": 2, "x|y": 9}, "r"`, 1),
+			peftName, pa, pb)
+		if got := two.changes[w].b[0]; got != -3 {
+			t.Fatalf("with two patterns B begins with %v, expected -3", got)
+		}
+	}
 	both := read(mlxLoRA, mlxName, tensor("qv.lora_a", 8, 2), tensor("qv.lora_b", 2, 6))
 	if a, b := both.changes[q], both.changes[v]; len(a.b) != 8 || len(b.b) != 4 ||
 		&a.a[0] != &b.a[0] {

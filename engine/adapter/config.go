@@ -3,6 +3,7 @@ package adapter
 // adapter_config.json, and the names of tensors, in both formats.
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -30,22 +31,28 @@ type config struct {
 	rank         int
 	alpha        float64
 	rsLoRA       bool
-	alphaPattern map[*regexp.Regexp]float64
+	alphaPattern []alphaPattern // the first that matches counts
+}
+
+// alphaPattern is an alpha for the modules whose names match.
+type alphaPattern struct {
+	name  *regexp.Regexp
+	alpha float64
 }
 
 // configFile has the keys of both formats.
 type configFile struct {
 	// PEFT
-	Type        string             `json:"peft_type"`
-	Base        string             `json:"base_model_name_or_path"`
-	R           int                `json:"r"`
-	Alpha       *float64           `json:"lora_alpha"`
-	RSLoRA      bool               `json:"use_rslora"`
-	DoRA        bool               `json:"use_dora"`
-	FanInFanOut bool               `json:"fan_in_fan_out"`
-	Patterns    map[string]float64 `json:"alpha_pattern"`
-	Init        json.RawMessage    `json:"init_lora_weights"`
-	ALoRA       json.RawMessage    `json:"alora_invocation_tokens"`
+	Type        string          `json:"peft_type"`
+	Base        string          `json:"base_model_name_or_path"`
+	R           int             `json:"r"`
+	Alpha       *float64        `json:"lora_alpha"`
+	RSLoRA      bool            `json:"use_rslora"`
+	DoRA        bool            `json:"use_dora"`
+	FanInFanOut bool            `json:"fan_in_fan_out"`
+	Patterns    patterns        `json:"alpha_pattern"`
+	Init        json.RawMessage `json:"init_lora_weights"`
+	ALoRA       json.RawMessage `json:"alora_invocation_tokens"`
 	// mlx-lm
 	Kind       *string `json:"fine_tune_type"`
 	Model      string  `json:"model"`
@@ -53,6 +60,39 @@ type configFile struct {
 		Rank  int      `json:"rank"`
 		Scale *float64 `json:"scale"`
 	} `json:"lora_parameters"`
+}
+
+// patterns are the pairs of a JSON object in their order, which decides.
+type patterns []struct {
+	name  string
+	alpha float64
+}
+
+// UnmarshalJSON reads an object of numbers, or null.
+func (p *patterns) UnmarshalJSON(data []byte) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	first, err := d.Token()
+	if err != nil || first == nil {
+		return err
+	}
+	if first != json.Delim('{') {
+		return errors.New("expected an object")
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var alpha float64
+		if err := d.Decode(&alpha); err != nil {
+			return err
+		}
+		*p = append(*p, struct {
+			name  string
+			alpha float64
+		}{key.(string), alpha})
+	}
+	return nil
 }
 
 // ReadInfo reads what a folder says of its adapter, without its weights. Errors are Problems.
@@ -128,14 +168,14 @@ func (f *configFile) peft() (*config, error) {
 		return nil, broken("r is %d, expected 1 to %d", f.R, maxRank)
 	}
 	c := &config{Info: Info{PEFT: true, DoRA: f.DoRA, Rank: f.R, Base: f.Base}, rank: f.R,
-		alpha: *f.Alpha, rsLoRA: f.RSLoRA, alphaPattern: map[*regexp.Regexp]float64{}}
-	for pattern, alpha := range f.Patterns {
+		alpha: *f.Alpha, rsLoRA: f.RSLoRA}
+	for _, p := range f.Patterns {
 		// As in PEFT, a key matches the end of a module's path.
-		re, err := regexp.Compile(`^(?:.*\.)?(?:` + pattern + `)$`)
+		re, err := regexp.Compile(`^(?:.*\.)?(?:` + p.name + `)$`)
 		if err != nil {
-			return nil, broken("alpha_pattern has %q, which is not a pattern", pattern)
+			return nil, broken("alpha_pattern has %q, which is not a pattern", p.name)
 		}
-		c.alphaPattern[re] = alpha
+		c.alphaPattern = append(c.alphaPattern, alphaPattern{re, p.alpha})
 	}
 	c.Scale = c.scaleFor(f.R, c.alpha)
 	return c, checkScale(c.Scale)
@@ -155,9 +195,10 @@ func (c *config) scaleOf(m *Module) (float32, error) {
 		return c.Scale, nil
 	}
 	alpha := c.alpha
-	for pattern, own := range c.alphaPattern {
-		if pattern.MatchString(m.Name) {
-			alpha = own
+	for _, p := range c.alphaPattern { // as in PEFT, the first one counts
+		if p.name.MatchString(m.Name) {
+			alpha = p.alpha
+			break
 		}
 	}
 	scale := c.scaleFor(m.Rank, alpha)

@@ -19,6 +19,8 @@ const (
 const inChats = "/v1/chat/completions has it"
 
 var fieldTable = jsonbody.WithFormFields("Send output_config.format", []field{
+	{Name: "adapters", Support: refused, Harmless: `""`,
+		Instead: "Send model with + and the name of the adapter"},
 	{Name: "billing_policy", Support: inert},
 	{Name: "cache", Support: works, Note: "Headroom's: `disk`, `memory` or `none`"},
 	{Name: "cache_control", Support: inert, Note: "every prefix is cached"},

@@ -115,6 +115,12 @@ func run(ctx context.Context, c *conversion, dest string, o Options) (Result, er
 	if err := c.write(ctx); err != nil {
 		return Result{}, err
 	}
+	if c.model != nil {
+		if err := c.model.File.Changed(); err != nil {
+			return Result{}, problem.Wrap(problem.BadRequest, err,
+				"The file was changed while it was converted", "Convert it again.")
+		}
+	}
 	if err := c.finish(); err != nil {
 		return Result{}, err
 	}

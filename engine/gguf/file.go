@@ -41,6 +41,20 @@ type part struct {
 	info os.FileInfo
 }
 
+// Changed returns an error if one of the files has changed since it was opened.
+func (f *File) Changed() error {
+	for _, p := range f.parts {
+		now, err := p.file.Stat()
+		if err != nil {
+			return err
+		}
+		if now.Size() != p.info.Size() || !now.ModTime().Equal(p.info.ModTime()) {
+			return fmt.Errorf("%s has changed", p.path)
+		}
+	}
+	return nil
+}
+
 // partName is the name of a file of a split model.
 var partName = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})(\.[gG][gG][uU][fF])$`)
 

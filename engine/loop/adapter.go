@@ -87,11 +87,20 @@ func (s *adapters) acquire(of *Adapter) (*loadedAdapter, error) {
 	if s.fit == nil {
 		return nil, NoAdapters()
 	}
-	s.fitting.Lock()
-	defer s.fitting.Unlock()
 	stamp := stampOf(of.Dir)
 	if a := s.find(of.Dir, stamp); a != nil {
 		return a, nil
+	}
+	s.fitting.Lock()
+	defer s.fitting.Unlock()
+	if a := s.find(of.Dir, stamp); a != nil { // it was loaded meanwhile
+		return a, nil
+	}
+	s.mu.Lock()
+	full := s.free() < 0
+	s.mu.Unlock()
+	if full {
+		return nil, tooMany()
 	}
 	fitted, err := s.fit(of.Dir)
 	if err != nil {
@@ -132,20 +141,9 @@ func (s *adapters) use(a *loadedAdapter) {
 func (s *adapters) add(a *loadedAdapter) (*loadedAdapter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	best := -1
-	for i, other := range s.loaded {
-		if other == nil {
-			best = i
-			break
-		}
-		if other.users == 0 && (best < 0 || other.lastUse < s.loaded[best].lastUse) {
-			best = i
-		}
-	}
+	best := s.free()
 	if best < 0 {
-		return nil, problem.New(problem.Busy, "Too many adapters are in use",
-			fmt.Sprintf("requests use %d different ones, the limit is %d", maxAdapters,
-				maxAdapters), "Try again when some of them have ended.")
+		return nil, tooMany()
 	}
 	if s.spaces == nil {
 		s.spaces = map[[sha256.Size]byte]int32{}
@@ -157,6 +155,27 @@ func (s *adapters) add(a *loadedAdapter) (*loadedAdapter, error) {
 	s.loaded[best] = a
 	s.use(a)
 	return a, nil
+}
+
+// free returns the index of a place that is empty, or else that of the least recently used adapter
+// which no request uses; -1: there is none. The caller holds mu.
+func (s *adapters) free() int {
+	best := -1
+	for i, other := range s.loaded {
+		if other == nil {
+			return i
+		}
+		if other.users == 0 && (best < 0 || other.lastUse < s.loaded[best].lastUse) {
+			best = i
+		}
+	}
+	return best
+}
+
+func tooMany() error {
+	return problem.New(problem.Busy, "Too many adapters are in use",
+		fmt.Sprintf("requests use %d different ones, the limit is %d", maxAdapters, maxAdapters),
+		"Try again when some of them have ended.")
 }
 
 // release ends the use of an adapter by a request; nil: it has none.

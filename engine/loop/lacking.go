@@ -1,8 +1,8 @@
 package loop
 
 // A request is admitted when there is memory for its conversation (sched/promise.go). Until then it
-// waits: for requests before it, for other models, or for other apps. If no request of this model
-// runs that could free some, it is refused after a while, with the figures.
+// waits: for requests before it, for other models, or for other apps. After a while it is refused,
+// with the figures; sooner if no request of this model runs that could free some.
 
 import (
 	"cmp"
@@ -15,8 +15,12 @@ import (
 )
 
 // lackingWait is the longest time for which a request waits for memory while nothing runs, unless a
-// test sets another one.
-const lackingWait = 20 * time.Second
+// test sets another one. While shorter requests run, it waits lackingTurns times as long: their end
+// may free some.
+const (
+	lackingWait  = 20 * time.Second
+	lackingTurns = 6
+)
 
 // refuseLacking ends the requests that have waited for memory in vain. The host says every few
 // seconds how much there is (SetGrowth), which wakes the loop.
@@ -31,11 +35,12 @@ func (l *Loop) refuseLacking(now time.Time) {
 			r.lacksSince = now
 		}
 	}
+	wait := cmp.Or(l.lackingWait, lackingWait)
 	if runs {
-		return
+		wait *= lackingTurns
 	}
 	for _, r := range slices.Clone(l.requests) {
-		if !r.lacksSince.IsZero() && now.Sub(r.lacksSince) >= cmp.Or(l.lackingWait, lackingWait) {
+		if !r.lacksSince.IsZero() && now.Sub(r.lacksSince) >= wait {
 			l.finish(r, FinishError, l.lacking(r))
 		}
 	}

@@ -19,6 +19,8 @@ const (
 
 var fieldTable = jsonbody.WithFormFields(formatInstead, []field{
 	{Name: "access_programs", Support: inert},
+	{Name: "adapters", Support: refused, Harmless: `""`,
+		Instead: "Send model with + and the name of the adapter"},
 	{Name: "background", Support: refused, Harmless: `false`, Instead: "Send \"stream\": true"},
 	{Name: "cache", Support: works, Note: "Headroom's: `disk`, `memory` or `none`"},
 	{Name: "chat_template_kwargs", Support: works, Note: "as in chat completions"},
