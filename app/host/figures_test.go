@@ -240,9 +240,10 @@ func TestGrowthIsShared(t *testing.T) {
 	m := newMachine(t, 20, 30, 0)
 	m.request("a")()
 	m.request("b")()
-	m.options.Meter = memory.NewMeter(func([]int) (memory.Reading, error) {
-		return memory.Reading{TotalBytes: 100 * gib, AvailableBytes: 50 * gib}, nil
-	})
+	m.mu.Lock()
+	m.available = 50 * gib
+	m.mu.Unlock()
+	m.options.Meter.Forget(-1) // the next reading is a new one
 	m.limitGrowth()
 	for _, name := range []string{"a", "b"} {
 		m.mu.Lock()

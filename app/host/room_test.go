@@ -33,6 +33,8 @@ type machine struct {
 	loaded map[string]*fakeEngine
 	loads  []string // the models in the order of their loads
 	limits []int64  // for each load, the available memory in GiB
+	// available is the memory that the meter says is available; 0: what the models leave.
+	available int64
 }
 
 const loadTime = 10 * time.Second
@@ -61,6 +63,9 @@ func newMachine(t *testing.T, a, b int64, keysValues int64) *machine {
 			defer m.mu.Unlock()
 			for _, e := range m.loaded {
 				free -= engineBytes(e.Stats()).Total()
+			}
+			if m.available != 0 {
+				free = m.available
 			}
 			return memory.Reading{TotalBytes: 100 * gib, AvailableBytes: free}, nil
 		})

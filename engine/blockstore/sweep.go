@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
 
 	"headroom/engine/seal"
@@ -32,7 +33,27 @@ func (s *Store) alive(owner string) bool {
 	return held
 }
 
-// removeOwner removes the temporary files of a store that is closed or closing, its lock last.
+// removeDead removes the temporary files of a store that is not open, and holds its lock meanwhile.
+// Otherwise a store that is just being opened could take its lock between the look at it and its
+// removal. All others would then take it for dead, and remove the rows of what it writes.
+func (s *Store) removeDead(owner string) error {
+	path := s.lockPath(owner)
+	lock := flock.New(path, flock.SetFlag(os.O_CREATE|lockFlags))
+	locked, err := lock.TryLock()
+	if errors.Is(err, unix.ELOOP) {
+		return s.removeOwner(owner) // a link in the lock's place is no store's
+	}
+	if err != nil || !locked {
+		return err
+	}
+	named, err := isAt(lock, path)
+	if named {
+		err = s.removeOwner(owner)
+	}
+	return errors.Join(err, lock.Close())
+}
+
+// removeOwner removes the temporary files of a store whose lock the caller holds, the lock last.
 func (s *Store) removeOwner(owner string) error {
 	dir := filepath.Join(s.dir, tempDir)
 	entries, err := os.ReadDir(dir)
@@ -102,19 +123,14 @@ func (s *Store) sweepTemps() error {
 	if err != nil {
 		return err
 	}
-	dead := map[string]bool{}
+	seen := map[string]bool{"": true, s.owner: true}
 	for _, e := range entries {
-		owner := tempOwner(e.Name())
-		if _, known := dead[owner]; !known && owner != "" && owner != s.owner {
-			dead[owner] = !s.alive(owner)
+		if owner := tempOwner(e.Name()); !seen[owner] {
+			seen[owner] = true
+			err = errors.Join(err, s.removeDead(owner))
 		}
 		if s.ctx.Err() != nil {
 			return nil
-		}
-	}
-	for owner, isDead := range dead {
-		if isDead {
-			err = errors.Join(err, s.removeOwner(owner))
 		}
 	}
 	return err

@@ -355,3 +355,37 @@ func TestRebuiltOnce(t *testing.T) {
 		t.Errorf("the index was replaced again: %v", err)
 	}
 }
+
+// lockingDisk tries to take a lock before it removes its file, as a store would that is being
+// opened.
+type lockingDisk struct {
+	osDisk
+	t *testing.T
+}
+
+func (d lockingDisk) Remove(path string) error {
+	if filepath.Ext(path) == ".lock" {
+		if held, err := isLocked(path); err != nil || !held {
+			d.t.Errorf("%s is removed, and another store could take it: %v", path, err)
+		}
+	}
+	return d.osDisk.Remove(path)
+}
+
+// TestSweepHoldsLocks: who removes a lock holds it. Else a store could take it in between, and
+// would look dead while it writes.
+func TestSweepHoldsLocks(t *testing.T) {
+	dir, o := t.TempDir(), options(t)
+	o.disk = lockingDisk{t: t}
+	open(t, dir, o).Close()
+	left := filepath.Join(dir, tempDir, "1-00000000000000aa.lock")
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir, o)
+	s.swept.Wait()
+	s.Close()
+	if _, err := os.Stat(left); err == nil {
+		t.Error("the lock of a store that is gone is still there")
+	}
+}
