@@ -30,7 +30,7 @@ type (
 // is as for promptfile.Write. It needs Options.PromptCaches or a BlockStore. Errors are Problems.
 func (e *Engine) SavePrompt(ctx context.Context, path string, replace bool, tokens []int32,
 	d PromptCache) (bytes int64, err error) {
-	if err := e.checkPromptCaches(); err != nil {
+	if err := e.CheckPromptCaches(); err != nil {
 		return 0, err
 	}
 	d.Model, d.Computation, d.Created = e.storedModel(), e.computation(), time.Now()
@@ -47,7 +47,7 @@ func (e *Engine) SavePrompt(ctx context.Context, path string, replace bool, toke
 // resumes after them. path is for errors, which are Problems. A file of another model or format is
 // refused.
 func (e *Engine) LoadPrompt(ctx context.Context, f *PromptFile, path string) error {
-	if err := e.checkPromptCaches(); err != nil {
+	if err := e.CheckPromptCaches(); err != nil {
 		return err
 	}
 	if why, fix := e.mismatch(f.Info()); why != "" {
@@ -57,8 +57,8 @@ func (e *Engine) LoadPrompt(ctx context.Context, f *PromptFile, path string) err
 	return PromptFileProblem(e.loop.LoadPrompt(ctx, f), path)
 }
 
-// checkPromptCaches returns a Problem unless the engine can save and load prompt caches.
-func (e *Engine) checkPromptCaches() error {
+// CheckPromptCaches returns a Problem unless the engine can save and load prompt caches.
+func (e *Engine) CheckPromptCaches() error {
 	why := ""
 	switch {
 	case e.plan.Spec.Vectors != nil:
@@ -67,6 +67,9 @@ func (e *Engine) checkPromptCaches() error {
 		why = "the prefix cache is off"
 	case e.weights.Fingerprint() == "":
 		why = "the weights are random"
+	case e.options.Adapter != nil:
+		why = "a prompt cache holds what a model computes without an adapter, and it is loaded " +
+			"with " + e.options.Adapter.Name
 	case !e.unchanged():
 		why = "the model's files have changed since it was loaded"
 	default:

@@ -5,6 +5,7 @@ package commands
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -63,15 +64,49 @@ func usage(err error) string {
 	text := asTyped(err, usageWords.Replace(err.Error()))
 	m := unknownFlag.FindStringSubmatch(text)
 	asks := nearest(err) == "headroom run" // its arguments are a prompt
+	var flag, own string
+	if m != nil {
+		flag, own = calledHere(err, m[2])
+	}
 	switch {
 	case m != nil && refusedFlag(m[2]) != "":
 		return refusedFlag(m[2])
+	case m != nil && own != "":
+		return fmt.Sprintf("unknown flag %s%s: in Headroom it is %s", m[1], flag, own)
 	case asks && m != nil && m[1] == "-":
 		return text + `: put -- before a prompt that begins with -, as in: run -- "-1 + 2?"`
 	case asks && strings.HasPrefix(text, "unexpected argument"):
 		return text + ": put the prompt into quotes"
 	}
 	return text
+}
+
+// calledHere returns a flag of another program as the user has typed it, and what it is called in
+// the command that the arguments name; "": the command has no such flag.
+func calledHere(err error, name string) (flag, own string) {
+	var wrong *kong.ParseError
+	if !errors.As(err, &wrong) || wrong.Context == nil || wrong.Context.Selected() == nil {
+		return name, ""
+	}
+	flag = name
+	for _, arg := range wrong.Context.Args {
+		// kong takes -ngl for -n -g -l.
+		if len(name) == 1 && strings.HasPrefix(arg, "-"+name) {
+			flag, _, _ = strings.Cut(arg[1:], "=")
+			break
+		}
+	}
+	own = ownFlags[flag]
+	if own == "" || !strings.HasPrefix(own, "--") && nearest(err) == "headroom run" {
+		return flag, own
+	}
+	name, _, _ = strings.Cut(strings.TrimPrefix(own, "--"), " ")
+	for _, f := range wrong.Context.Selected().Flags {
+		if f.Name == name || slices.Contains(f.Aliases, name) {
+			return flag, own
+		}
+	}
+	return flag, ""
 }
 
 // asTyped names a flag as the user has written it, which may be an alias, such as --temp.
@@ -103,4 +138,30 @@ func nearest(err error) string {
 		}
 	}
 	return "headroom"
+}
+
+// argumentFlag is a flag that stands for an argument, as in mlx-lm's programs.
+type argumentFlag struct{ argument, flag, value string }
+
+// argumentsOf returns the arguments in their order. Those that flags give take their places, and
+// the others fill the places that are left.
+func argumentsOf(args []string, flags []argumentFlag) ([]string, error) {
+	all, missing := make([]string, len(flags)), []string(nil)
+	for i, f := range flags {
+		if all[i] = f.value; f.value == "" && len(args) > 0 {
+			all[i], args = args[0], args[1:]
+		}
+		if all[i] == "" {
+			missing = append(missing, "<"+f.argument+">")
+		}
+	}
+	for _, arg := range args {
+		if arg != "" {
+			return nil, fmt.Errorf("%q is one argument too many, beside what the flags name", arg)
+		}
+	}
+	if missing != nil {
+		return nil, fmt.Errorf("expected %s", strings.Join(missing, " "))
+	}
+	return all, nil
 }

@@ -21,29 +21,67 @@ import (
 	"headroom/engine/problem"
 )
 
-// Convert is `headroom convert`.
+// Convert is `headroom convert`. The names of mlx_lm.convert's flags stand for the arguments, too.
 type Convert struct {
-	Source string `arg:"" help:"Model to convert: a folder, a GGUF file, or a name of the list of models." placeholder:"DIR_OR_NAME"`
-	Dest   string `arg:"" help:"Folder for the result. It must not exist, be empty, or have an unfinished run of the same conversion, which then goes on." type:"path" placeholder:"DIR"`
+	Source  string `arg:"" optional:"" help:"Model to convert: a folder, a GGUF file, or a name of the list of models." placeholder:"DIR_OR_NAME"`
+	Dest    string `arg:"" optional:"" help:"Folder for the result. It must not exist, be empty, or have an unfinished run of the same conversion, which then goes on." type:"path" placeholder:"DIR"`
+	HFPath  string `name:"hf-path" aliases:"model" hidden:""`
+	MLXPath string `name:"mlx-path" hidden:"" type:"path"`
 	ConvertFlags
 }
 
-// Fuse is `headroom fuse`.
+// arguments returns the source and the folder for the result.
+func (c *Convert) arguments() (source, dest string, err error) {
+	all, err := argumentsOf([]string{c.Source, c.Dest}, []argumentFlag{
+		{"source", "hf-path", c.HFPath}, {"dest", "mlx-path", c.MLXPath}})
+	if err != nil {
+		return "", "", err
+	}
+	return all[0], all[1], nil
+}
+
+// Validate rejects missing arguments. kong calls it.
+func (c *Convert) Validate() error {
+	_, _, err := c.arguments()
+	return err
+}
+
+// Fuse is `headroom fuse`. The names of mlx_lm.fuse's flags stand for the arguments, too.
 type Fuse struct {
-	Source  string `arg:"" help:"Model of the adapter: a folder, or a name of the list of models." placeholder:"DIR_OR_NAME"`
-	Adapter string `arg:"" help:"Folder of the LoRA or DoRA adapter." type:"path" placeholder:"ADAPTER"`
-	Dest    string `arg:"" help:"Folder for the result, as in convert." type:"path" placeholder:"DIR"`
+	Source      string `arg:"" optional:"" help:"Model of the adapter: a folder, a GGUF file, or a name of the list of models." placeholder:"DIR_OR_NAME"`
+	Adapter     string `arg:"" optional:"" help:"Folder of the LoRA or DoRA adapter." type:"path" placeholder:"ADAPTER"`
+	Dest        string `arg:"" optional:"" help:"Folder for the result, as in convert." type:"path" placeholder:"DIR"`
+	Model       string `hidden:""`
+	AdapterPath string `name:"adapter-path" hidden:"" type:"path"`
+	SavePath    string `name:"save-path" hidden:"" type:"path"`
 	ConvertFlags
+}
+
+// arguments returns the source, the folder of the adapter and that for the result.
+func (c *Fuse) arguments() ([]string, error) {
+	return argumentsOf([]string{c.Source, c.Adapter, c.Dest}, []argumentFlag{
+		{"source", "model", c.Model}, {"adapter", "adapter-path", c.AdapterPath},
+		{"dest", "save-path", c.SavePath}})
+}
+
+// Validate rejects missing arguments. kong calls it.
+func (c *Fuse) Validate() error {
+	_, err := c.arguments()
+	return err
 }
 
 // Run writes the model with the adapter fused.
 func (c *Fuse) Run(ctx context.Context, t *terminal) error {
-	source, err := resolveBench(c.Source)
+	all, err := c.arguments()
 	if err != nil {
 		return err
 	}
-	return (&Convert{Source: c.Source, Dest: c.Dest, ConvertFlags: c.ConvertFlags}).run(ctx, t,
-		source, "", c.Adapter)
+	source, file, err := convertSource(all[0])
+	if err != nil {
+		return err
+	}
+	return (&Convert{Source: all[0], Dest: all[2], ConvertFlags: c.ConvertFlags}).run(ctx, t,
+		source, file, all[1])
 }
 
 // ConvertFlags say how the result is packed.
@@ -60,6 +98,10 @@ type ConvertFlags struct {
 
 // Run converts the model and shows the progress. A second run goes on where the first was stopped.
 func (c *Convert) Run(ctx context.Context, t *terminal) error {
+	var err error
+	if c.Source, c.Dest, err = c.arguments(); err != nil {
+		return err
+	}
 	source, file, err := convertSource(c.Source)
 	if err != nil {
 		return err
@@ -125,9 +167,15 @@ func convertSource(name string) (source engine.Source, file string, err error) {
 	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && gguf.IsModel(name) {
 		return source, name, nil
 	}
-	if _, err := os.Stat(name); gguf.IsFile(name) && errors.Is(err, fs.ErrNotExist) {
-		return source, "", problem.New(problem.ModelNotFound, "There is no file "+name, "",
-			"Check the path.")
+	if info, err := os.Stat(name); gguf.IsFile(name) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return source, "", problem.New(problem.ModelNotFound, "There is no file "+name, "",
+				"Check the path.")
+		case err == nil && info.Mode().IsRegular():
+			return source, "", problem.New(problem.BadRequest, name+" is not a GGUF file",
+				"it does not begin with GGUF", "Download it again.")
+		}
 	}
 	lib := library.New(library.Roots(nil), engine.Options{}, engine.Describe)
 	m, err := lib.ResolveNamed(nil, name, aliases(service.OpenSettings().Get()))

@@ -26,7 +26,10 @@ func TestConvert(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := filepath.Join(filepath.Dir(dest), "other")
+	other, wrong := filepath.Join(filepath.Dir(dest), "other"), dest+".gguf"
+	if err := os.WriteFile(wrong, []byte("<html>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		code int
@@ -42,7 +45,11 @@ func TestConvert(t *testing.T) {
 		{[]string{"headroom-demo", other, "--mode", "mxfp4", "--bits", "8"}, 1,
 			"choose another mode than mxfp4"},
 		{[]string{"headroom-demo", other, "--dtype", "int8"}, 2, "--dtype must be one of"},
-		{[]string{"headroom-demo"}, 2, "dest"},
+		{[]string{"headroom-demo"}, 2, "expected <dest>"},
+		{nil, 2, "expected <source> <dest>"},
+		{[]string{"--hf-path", "a", "b", "c"}, 2, "one argument too many"},
+		{[]string{"--hf-path", "headroom-demo", "--mlx-path", other}, 1, "add -q, or --bits"},
+		{[]string{wrong, other}, 1, "is not a GGUF file"},
 	} {
 		code, out, errOut := headroom("", append([]string{"convert"}, c.args...)...)
 		if code != c.code || out != "" || !strings.Contains(errOut, c.want) {
@@ -56,6 +63,43 @@ func TestConvert(t *testing.T) {
 	again, err := os.ReadFile(filepath.Join(dest, "config.json"))
 	if err != nil || string(again) != string(config) {
 		t.Errorf("config.json has changed, %v", err)
+	}
+}
+
+// TestFuseArguments: the arguments of fuse by their places, and by the flags of mlx_lm.fuse.
+func TestFuseArguments(t *testing.T) {
+	dir := isolate(t)
+	for want, args := range map[string][]string{
+		"This folder has no adapter": {"headroom-demo", dir, filepath.Join(dir, "new")},
+		dir + " has no adapter_config.json": {"--model", "headroom-demo", "--adapter-path", dir,
+			"--save-path", filepath.Join(dir, "new")},
+		"expected <dest>":           {"headroom-demo", dir},
+		"expected <adapter> <dest>": {"--model", "headroom-demo"},
+		"There is no file no.gguf":  {"no.gguf", dir, filepath.Join(dir, "new")},
+	} {
+		code, out, errOut := headroom("", append([]string{"fuse"}, args...)...)
+		if code == 0 || out != "" || !strings.Contains(errOut, want) {
+			t.Errorf("%q: exit %d, %q, %s; expected %q", args, code, out, errOut, want)
+		}
+	}
+}
+
+// TestFlagsOfOthers: a flag of llama.cpp gets the name that it has here, if the command has it.
+func TestFlagsOfOthers(t *testing.T) {
+	isolate(t)
+	for _, c := range []struct{ args, want string }{
+		{"run -m x hi", "unknown flag -m: in Headroom it is --model MODEL"},
+		{"run -p hi", "unknown flag -p: in Headroom it is the prompt without a flag"},
+		{"run -ngl 99 hi", "unknown flag -ngl: in Headroom it is --device"},
+		{"run --ctx-size 5 hi", "unknown flag --ctx-size: in Headroom it is --context TOKENS"},
+		{"serve --md x", "unknown flag --md: in Headroom it is --draft-model MODEL"},
+		{"convert a b --n-predict 5", "unknown flag --n-predict\n"},
+		{"serve -p 5", "unknown flag -p, did you mean"},
+	} {
+		code, _, errOut := headroom("", strings.Fields(c.args)...)
+		if code != 2 || !strings.Contains(errOut, c.want) {
+			t.Errorf("%s: exit %d, %s; expected %q", c.args, code, errOut, c.want)
+		}
 	}
 }
 

@@ -41,7 +41,7 @@ type ModelFlags struct {
 	Speculate      string `help:"How tokens are decoded ahead where that is faster: by lookup of what the prompt already says, by the model's own block or its assistant (mtp), by a draft model (draft), by a DFlash drafter (dflash), by whichever is faster (auto), or off. No answer depends on it. Default: auto." placeholder:"HOW"`
 	DraftModel     string `help:"Smaller model with the same vocabulary, a DFlash drafter or an assistant (Gemma 4) for the model, or the folder of a block for it (MTP), which drafts tokens in place of the model's own block: an ID, a name, an alias or a folder. Default: draftModel in the model's settings, or none." placeholder:"DIR_OR_NAME"`
 	NumDraftTokens int    `help:"Maximum number of tokens that the draft model drafts for a pass, up to 8. Default: as many as are worth their time." placeholder:"N"`
-	Adapter        string `aliases:"adapter-path" help:"Folder of a LoRA or DoRA adapter for the model, written by mlx_lm.lora or PEFT, for every request that names none." placeholder:"DIR" type:"path"`
+	Adapter        string `aliases:"adapter-path" help:"Folder of a LoRA or DoRA adapter for the model, written by mlx_lm.lora or PEFT, for every request to that model that names none. One in the list of models needs no flag: name it as MODEL+ADAPTER." placeholder:"DIR" type:"path"`
 	KVFlags
 	CacheFlags
 	sequences int // MaxSequences if neither flag nor settings have it; 0: the engine's
@@ -117,9 +117,6 @@ func (f *ModelFlags) options(s settings.Settings, id string) engine.Options {
 		f.Speculate == "" && m.Speculate != engine.SpeculateDraft &&
 		m.Speculate != engine.SpeculateDFlash {
 		o.Speculate = engine.SpeculateAuto // a flag overrides a setting
-	}
-	if f.Adapter != "" {
-		o.Adapter = &engine.Adapter{Name: filepath.Base(f.Adapter), Dir: f.Adapter}
 	}
 	return f.CacheFlags.or(s.Cache).apply(o)
 }
@@ -306,6 +303,9 @@ func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 		Engine:     func(id string) engine.Options { return f.options(s.Get(), id) },
 		Configured: func(id string) bool { return s.Get().Configured(id) },
 		Device:     newGate().Device}
+	if f.Adapter != "" {
+		o.Adapter = &engine.Adapter{Name: filepath.Base(f.Adapter), Dir: f.Adapter}
+	}
 	if o.Requests == nil {
 		o.Requests = func() host.RequestRules {
 			return host.RequestRules{Aliases: aliases(s.Get())}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -97,5 +99,40 @@ func TestNoProgressOfAFastLoad(t *testing.T) {
 	showProgress(h, &s)()
 	if s.buf.Len() != 0 {
 		t.Errorf("drew %q", s.buf.String())
+	}
+}
+
+// TestAdapterByName: a model with an adapter of the list answers as with the adapter's folder.
+func TestAdapterByName(t *testing.T) {
+	dir := filepath.Join(isolate(t), "models")
+	tokenizer, err := os.ReadFile(filepath.Join("..", "demo", "model", "tokenizer.json"))
+	engineDir := filepath.Join("..", "..", "engine")
+	err = errors.Join(err, os.CopyFS(filepath.Join(dir, "mistral"),
+		os.DirFS(filepath.Join(engineDir, "models", "testdata", "tiny", "mistral"))),
+		os.WriteFile(filepath.Join(dir, "mistral", "tokenizer.json"), tokenizer, 0o600),
+		os.CopyFS(filepath.Join(dir, "mistral", "style"),
+			os.DirFS(filepath.Join(engineDir, "testdata", "adapters", "mistral_lora"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := map[string]string{}
+	for _, flags := range []string{"mistral", "mistral+style", "mistral --adapter " +
+		filepath.Join(dir, "mistral", "style")} {
+		args := append([]string{"run", "--models-dir", dir, "--ignore-chat-template", "--temp=0",
+			"--max-tokens=12", "--model"}, strings.Fields(flags)...)
+		code, out, errOut := headroom("", append(args, "a b c")...)
+		if code != 0 {
+			t.Fatalf("%s: exit %d, %s", flags, code, errOut)
+		}
+		name, _, _ := strings.Cut(flags, "/")
+		answers[name] = out
+	}
+	if a := answers["mistral+style"]; a == answers["mistral"] || a != answers["mistral --adapter "] {
+		t.Errorf("the answers are %q", answers)
+	}
+	code, _, errOut := headroom("", "cache", "save", "--models-dir", dir, "--model",
+		"mistral+style", "--prompt", "a b c", filepath.Join(dir, "saved"))
+	if code != 1 || !strings.Contains(errOut, "without an adapter") {
+		t.Errorf("cache save: exit %d, %s", code, errOut)
 	}
 }

@@ -194,14 +194,16 @@ func (c *Cache) wrote(out io.Writer, d promptCacheDocument, how string) error {
 
 // promptCacher is an engine with prompt caches, which one in another process does not have.
 type promptCacher interface {
+	CheckPromptCaches() error
 	SavePrompt(ctx context.Context, path string, replace bool, tokens []int32,
 		d engine.PromptCache) (bytes int64, err error)
 	LoadPrompt(ctx context.Context, f *engine.PromptFile, path string) error
 }
 
+// promptCachesOf returns the engine of a model, if prompts can be saved and loaded with it.
 func promptCachesOf(m server.Model) (promptCacher, error) {
 	if e, ok := m.Engine.(promptCacher); ok {
-		return e, nil
+		return e, e.CheckPromptCaches()
 	}
 	return nil, problem.New(problem.Internal, "There are no prompt caches for this model",
 		"it runs in another process", "")

@@ -131,6 +131,25 @@ var reserved = map[string]string{
 	"pipeline":                  "a model runs on one machine",
 }
 
+// ownFlags are flags of llama.cpp and others, and what they are called here.
+var ownFlags = map[string]string{
+	"m": "--model MODEL", "hf": "--model MODEL", "hf-repo": "--model MODEL",
+	"p":    `the prompt without a flag: headroom run "PROMPT"`,
+	"f":    "--prompt - < FILE",
+	"file": "--prompt - < FILE",
+	"n":    "--max-tokens N", "n-predict": "--max-tokens N", "predict": "--max-tokens N",
+	"c": "--context TOKENS", "ctx-size": "--context TOKENS", "num-ctx": "--context TOKENS",
+	"lora": "--adapter DIR", "md": "--draft-model MODEL", "model-draft": "--draft-model MODEL",
+	"draft": "--num-draft-tokens N", "draft-max": "--num-draft-tokens N",
+	"ctk": "--kv-format FORMAT", "cache-type-k": "--kv-format FORMAT",
+	"ctv": "--kv-format FORMAT", "cache-type-v": "--kv-format FORMAT",
+	"t": "--threads N", "np": "--max-sequences N", "parallel": "--max-sequences N",
+	"sys": "--system TEXT", "system-prompt": "--system TEXT",
+	"ngl": "--device metal or --device cpu", "n-gpu-layers": "--device metal or --device cpu",
+	"gpu-layers":     "--device metal or --device cpu",
+	"repeat-penalty": "--repetition-penalty X", "repeat-last-n": "--repetition-context-size N",
+}
+
 const templateIsAFile = "Headroom takes the template from the model's folder: put it there as " +
 	"chat_template.jinja"
 

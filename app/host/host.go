@@ -18,6 +18,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,6 +58,8 @@ type Options struct {
 	// error. A nil function means the engine's default.
 	Device func(context.Context) (device string, warning error, err error)
 	Cache  cache.Options // the cache on SSD; the zero value turns it off
+	// Adapter is for the model that is started first, and no other; nil: there is none.
+	Adapter *engine.Adapter
 	// LastModel is the model that Start("") starts first; "" means the bundled model.
 	LastModel string
 	// Open loads a model; nil means engine.Open.
@@ -137,7 +140,10 @@ type Host struct {
 	maintenance func()      // runs as soon as no model is loaded; nil: none
 	stepped     *sync.Cond  // on mu: the loader has taken a step, or has nothing to do
 	passes      int         // how often the loader had nothing more to do
-	closed      bool
+	// adapters has, by model, the adapter with which a person started it: that of all requests
+	// that name none. nil: nothing has been started.
+	adapters map[string]engine.Adapter
+	closed   bool
 	// starting is closed when the start that StartLater has begun has been made; nil: there is
 	// none. startedLater is the ID of the model that it has started.
 	starting     chan struct{}
@@ -229,7 +235,7 @@ func (h *Host) start(nameOrDir string) (id string, err error) {
 		nameOrDir = h.last
 		h.mu.Unlock()
 	}
-	m, err := h.resolve(nameOrDir)
+	m, a, err := h.resolveAdapted(nameOrDir)
 	if err != nil {
 		return "", err
 	}
@@ -237,6 +243,9 @@ func (h *Host) start(nameOrDir string) (id string, err error) {
 	defer h.mu.Unlock()
 	if h.closed {
 		return "", errShutDown()
+	}
+	if a == nil && h.adapters == nil {
+		a = h.options.Adapter
 	}
 	for _, other := range slices.Clone(h.instances) {
 		// The last click wins over a load of an earlier one, and over its failure.
@@ -248,7 +257,8 @@ func (h *Host) start(nameOrDir string) (id string, err error) {
 	h.last = nameOrDir
 	i := h.instanceOf(m)
 	h.chosen = i
-	if t := i.want; t != nil && i.failure == nil {
+	reload := h.setAdapter(m.ID, a)
+	if t := i.want; t != nil && i.failure == nil && !reload {
 		if !t.byPerson { // it is loaded before the models of other requests
 			t.byPerson = true
 			h.wakeLoader()
@@ -261,10 +271,39 @@ func (h *Host) start(nameOrDir string) (id string, err error) {
 	return m.ID, nil
 }
 
+// setAdapter keeps the adapter with which a person has started a model, and reports whether it is
+// another than before. A nil adapter changes nothing. The caller must hold mu.
+func (h *Host) setAdapter(id string, a *engine.Adapter) bool {
+	if h.adapters == nil {
+		h.adapters = map[string]engine.Adapter{}
+	}
+	if a == nil || h.adapters[id] == *a {
+		return false
+	}
+	h.adapters[id] = *a
+	return true
+}
+
 // resolve finds a model by what a person calls it: by its ID or its folder, or else as a request
 // does.
 func (h *Host) resolve(nameOrDir string) (library.Model, error) {
 	return h.options.Library.ResolveNamed(h.models.list(), nameOrDir, h.requestRules().Aliases)
+}
+
+// resolveAdapted is resolve for a name that may have that of an adapter after it, as in requests:
+// "model+adapter". The adapter is nil if there is none.
+func (h *Host) resolveAdapted(nameOrDir string) (library.Model, *engine.Adapter, error) {
+	m, err := h.resolve(nameOrDir)
+	at := strings.LastIndex(nameOrDir, server.AdapterSign)
+	if err == nil || at < 0 || problem.From(err).Code != problem.ModelNotFound {
+		return m, nil, err
+	}
+	base, baseErr := h.resolve(nameOrDir[:at])
+	if baseErr != nil {
+		return m, nil, err
+	}
+	a, err := adapterOf(base, nameOrDir[at+1:], h.models.list())
+	return base, a, err
 }
 
 // Stop unloads all models, or cancels loading them, and returns when their memory is free.

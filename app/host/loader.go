@@ -220,6 +220,9 @@ func (h *Host) open(t *target, keptBytes int64) (e Engine, err error) {
 	}
 	o.ModelName, o.History, o.BlockStore = m.ID, h.computed, h.cache.store()
 	h.mu.Lock()
+	if a, ok := h.adapters[m.ID]; ok {
+		o.Adapter = &a
+	}
 	t.stores = o.BlockStore != nil
 	h.mu.Unlock()
 	used := h.usedBytes()

@@ -93,7 +93,7 @@ func broken(format string, args ...any) error {
 // unsupported returns the Problem of an adapter that Headroom cannot compute.
 func unsupported(format string, args ...any) error {
 	return problem.New(problem.UnknownArchitecture, "Headroom cannot use this adapter",
-		fmt.Sprintf(format, args...), "Fuse it with its model, for example with mlx_lm.fuse.")
+		fmt.Sprintf(format, args...), "Fuse it with its model by the program that made it.")
 }
 
 // Read reads the adapter in the folder dir. The values are copies of at most limitBytes bytes; 0:

@@ -262,7 +262,8 @@ func (c *conversion) checkPacking(values []checkpoint.Values) error {
 		if v.Packing != "" {
 			return problem.New(problem.BadRequest, "This model is packed already",
 				fmt.Sprintf("tensor %s is packed as %s", v.Name, v.Packing),
-				"To pack it in another way, quantize it. To unpack it, dequantize it.")
+				"To pack it for MLX, quantize it: add -q, or --bits. To unpack it, dequantize it: "+
+					"add -d.")
 		}
 	}
 	return nil

@@ -242,7 +242,9 @@ func (r *reader) blockFloats(t *tensor, from, to int, s *scratch) ([]float32, er
 		}
 	}
 	for i := from; i < to; i++ {
-		t.change(out[(i-from)*t.cols:][:t.cols], i)
+		row := out[(i-from)*t.cols:][:t.cols]
+		t.change(row, i)
+		t.fuse(row, i)
 	}
 	return out, nil
 }

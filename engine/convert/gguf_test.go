@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"headroom/engine/gguf/gguftest"
 	"headroom/engine/gguf/original"
 	"headroom/engine/problem"
+	"headroom/engine/safetensors"
 	"headroom/kernels"
 	"headroom/kernels/quantize"
 )
@@ -288,6 +290,58 @@ func TestGGUFOptions(t *testing.T) {
 	}
 	if _, err := os.Lstat(dest); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("a refused conversion has made its folder")
+	}
+}
+
+// TestGGUFFuses adds an adapter to the weights of a file, whose codes cannot stay then.
+func TestGGUFFuses(t *testing.T) {
+	const wide, rank, scale = 256, 2, 3
+	const name = "model.layers.0.mlp.up_proj"
+	path, lora := filepath.Join(t.TempDir(), "m.gguf"), t.TempDir()
+	writeGGUF(t, path, gguf.Q8_0, gguf.Q4_K)
+	r := rand.New(rand.NewPCG(5, 6))
+	a, b := make([]float32, wide*rank), make([]float32, rank*wide)
+	tensor := func(name string, values []float32, shape ...int) safetensors.Tensor {
+		x := safetensors.Tensor{Name: name, DType: safetensors.F32, Shape: shape,
+			Data: make([]byte, 4*len(values))}
+		for i := range values {
+			values[i] = float32(r.NormFloat64())
+			quantize.PutFloat(x.Data, i, values[i], kernels.F32)
+		}
+		return x
+	}
+	var file bytes.Buffer
+	err := errors.Join(safetensors.Write(&file, []safetensors.Tensor{
+		tensor(name+".lora_a", a, wide, rank), tensor(name+".lora_b", b, rank, wide)}, nil),
+		os.WriteFile(filepath.Join(lora, "adapters.safetensors"), file.Bytes(), 0o600),
+		os.WriteFile(filepath.Join(lora, "adapter_config.json"), []byte(`{"num_layers": 1,
+			"lora_parameters": {"rank": 2, "scale": 3}}`), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var weights [2]map[string][]float32
+	for i, o := range []Options{{Dequantize: true, DType: "float32"},
+		{Adapter: lora, DType: "float32"}} {
+		dest := filepath.Join(t.TempDir(), "dest")
+		if _, err := RunGGUF(t.Context(), path, dest, o); err != nil {
+			t.Fatal(err)
+		}
+		weights[i] = floatsOf(t, dest)
+	}
+	plain, fused := weights[0], weights[1]
+	for tensor, values := range plain {
+		for i, v := range values {
+			want := float64(v)
+			if tensor == name+".weight" {
+				for k := range rank {
+					want += scale * float64(a[i%wide*rank+k]) * float64(b[k*wide+i/wide])
+				}
+			}
+			// The sum of two products is rounded four times in float32.
+			if got := float64(fused[tensor][i]); math.Abs(got-want) > 1e-6*(10+math.Abs(want)) {
+				t.Fatalf("%s element %d is %g, expected %g", tensor, i, got, want)
+			}
+		}
 	}
 }
 

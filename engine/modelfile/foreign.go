@@ -173,7 +173,8 @@ func adapter(c contents) *problem.Problem {
 		why = "it belongs to the model " + base
 	}
 	return problem.New(problem.UnknownArchitecture, "This is "+what+", not a whole model", why,
-		"Fuse it with its model first, for example with mlx_lm.fuse, and open the result.")
+		"Put its model into a model folder, or name both: headroom run MODEL --adapter "+
+			"FOLDER; headroom fuse makes one model of them.")
 }
 
 // diffusion recognizes the pipelines of Diffusers, and their parts.

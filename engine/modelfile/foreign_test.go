@@ -40,8 +40,8 @@ func TestForeign(t *testing.T) {
 	}
 	const other = " Pick another model: Headroom runs language models, embedding models and " +
 		"rerankers."
-	const fuse = ". Fuse it with its model first, for example with mlx_lm.fuse, and open the " +
-		"result."
+	const fuse = ". Put its model into a model folder, or name both: headroom run MODEL " +
+		"--adapter FOLDER; headroom fuse makes one model of them."
 	for _, c := range []struct {
 		name  string
 		files []string
