@@ -127,7 +127,8 @@ func TestAdapterByName(t *testing.T) {
 		name, _, _ := strings.Cut(flags, "/")
 		answers[name] = out
 	}
-	if a := answers["mistral+style"]; a == answers["mistral"] || a != answers["mistral --adapter "] {
+	if a := answers["mistral+style"]; a == answers["mistral"] ||
+		a != answers["mistral --adapter "] {
 		t.Errorf("the answers are %q", answers)
 	}
 	code, _, errOut := headroom("", "cache", "save", "--models-dir", dir, "--model",
