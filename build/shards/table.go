@@ -64,6 +64,7 @@ var shards = []shard{
 	{"race_lives", minutes(4), minutes(15), []string{"engine"}},
 	{"race_app", minutes(4), minutes(15), []string{"app/agents", "app/chats", "app/library",
 		"app/parity", "app/worker"}},
+	{"browser_looks", minutes(7), minutes(20), []string{"frontend"}},
 	{"oracle_convert", minutes(5), minutes(18), []string{"build/oracle/models", "engine/convert",
 		"kernels/quantize"}},
 }

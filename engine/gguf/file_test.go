@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"slices"
 	"strings"
 	"testing"
 
@@ -115,7 +116,11 @@ func TestRefuses(t *testing.T) {
 		"general.alignment is 48": gguftest.File(gguftest.Metadata{"general.alignment", 48},
 			nil),
 		"the key \"k\" twice": gguftest.File(gguftest.Metadata{"k", 1, "k", 2}, nil),
-		"two tensors have":    gguftest.File(nil, []gguftest.Tensor{f32("a", 8), f32("a", 8)}),
+		"the limit is 1194304": gguftest.File(gguftest.Metadata{"a", make([]int32, 3_000_000),
+			"b", make([]int32, 3_000_000)}, nil), // all arrays together have a limit
+		"more than 67108864": gguftest.File(gguftest.Metadata{"a",
+			slices.Repeat([]string{strings.Repeat("a", 4<<20)}, 16)}, nil),
+		"two tensors have":   gguftest.File(nil, []gguftest.Tensor{f32("a", 8), f32("a", 8)}),
 	} {
 		f, err := gguf.Open(write(t, "m.gguf", data))
 		if err == nil {

@@ -16,11 +16,11 @@ import (
 
 // Limits of a header. The largest known ones have 30 MB, 260,000 tokens and 4,000 tensors.
 const (
-	maxHeaderBytes = 256 << 20
+	maxHeaderBytes = 64 << 20
 	maxKeys        = 65_536
 	maxKeyBytes    = 65_535
 	maxTextBytes   = 4 << 20 // such as a chat template
-	maxArray       = 4 << 20 // values of one array
+	maxArray       = 4 << 20 // values of all arrays that are kept
 	maxTensors     = 200_000
 	maxNameBytes   = 255
 	maxDimensions  = 4
@@ -137,7 +137,8 @@ func (h *Header) place(n int64) error {
 // reader reads a header.
 type reader struct {
 	r    *bufio.Reader
-	read int64 // bytes
+	read int64  // bytes
+	kept uint64 // values of arrays
 }
 
 // take counts bytes that are read next.

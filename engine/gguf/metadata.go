@@ -74,11 +74,14 @@ func (r *reader) array(keep bool) (out Value, err error) {
 	}
 	limit := uint64(maxHeaderBytes)
 	if keep {
-		limit = maxArray
+		limit = maxArray - r.kept
 	}
 	count, err := r.numberTo(limit, "values in an array")
 	if err != nil {
 		return out, err
+	}
+	if keep {
+		r.kept += count
 	}
 	for range count {
 		if kind == typeText {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { accessibilityFaults } from './axe.mjs';
 import { goTo, until } from './helpers.mjs';
+import { views } from './looks.mjs';
 
 const focus = (page) =>
   page.evaluate(() => {
@@ -128,28 +129,28 @@ export const frameSteps = [
     'narrow: every page at 390 px, 800 px and 200 % zoom, light and dark',
     async ({ page, shot }) => {
       const faults = [];
-      for (const width of [390, 550, 800]) {
-        await page.setViewportSize({ width, height: 844 });
-        for (const theme of ['light', 'dark']) {
-          await page.emulateMedia({ colorScheme: theme });
-          for (const name of ['Overview', 'Memory', 'Cache', 'Settings']) {
-            await goTo(page, name);
-            await page.mouse.move(1, 1);
-            const wider = await page.evaluate(() => {
-              const scroll = document.querySelector('main .scroll');
-              return Math.max(
-                document.documentElement.scrollWidth - innerWidth,
-                scroll ? scroll.scrollWidth - scroll.clientWidth : 0,
-              );
-            });
-            assert.ok(wider <= 0, `${name} at ${width} px is ${wider} px too wide`);
-            await shot(`narrow-${name.toLowerCase()}-${width}-${theme}`);
-            faults.push(
-              ...(await accessibilityFaults(page)).map(
-                (fault) => `${name}, ${width}, ${theme}: ${fault}`,
-              ),
+      const sizes = [390, 550, 800].map((width) => ({ width, height: 844 }));
+      for (const { size, theme } of views(sizes)) {
+        const { width } = size;
+        await page.setViewportSize(size);
+        await page.emulateMedia({ colorScheme: theme });
+        for (const name of ['Overview', 'Memory', 'Cache', 'Settings']) {
+          await goTo(page, name);
+          await page.mouse.move(1, 1);
+          const wider = await page.evaluate(() => {
+            const scroll = document.querySelector('main .scroll');
+            return Math.max(
+              document.documentElement.scrollWidth - innerWidth,
+              scroll ? scroll.scrollWidth - scroll.clientWidth : 0,
             );
-          }
+          });
+          assert.ok(wider <= 0, `${name} at ${width} px is ${wider} px too wide`);
+          await shot(`narrow-${name.toLowerCase()}-${width}-${theme}`);
+          faults.push(
+            ...(await accessibilityFaults(page)).map(
+              (fault) => `${name}, ${width}, ${theme}: ${fault}`,
+            ),
+          );
         }
       }
       await page.setViewportSize({ width: 1100, height: 720 });

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { accessibilityFaults } from './axe.mjs';
 import { goTo, sentences, until } from './helpers.mjs';
+import { views } from './looks.mjs';
 
 /** The widths of issue 21: a phone, a small and a usual window, a large one, and 200 % zoom. */
 const widths = [390, 800, 1100, 1600, 550];
@@ -117,27 +118,25 @@ export const requestSteps = [
     async ({ page, shot }) => {
       const faults = [];
       await page.getByTestId('finished').first().getByRole('button').click();
-      for (const width of widths) {
-        await page.setViewportSize({ width, height: width < 600 ? 844 : 720 });
-        for (const theme of ['light', 'dark']) {
-          await page.emulateMedia({ colorScheme: theme });
-          await page.mouse.move(1, 1); // no tooltip
-          const wider = await page.evaluate(
-            () => document.documentElement.scrollWidth - innerWidth,
-          );
-          assert.ok(wider <= 0, `${width} px is ${wider} px too wide`);
-          const cut = await page.getByTestId('finished').evaluateAll((rows) =>
-            rows
-              .flatMap((row) => [...row.querySelectorAll('.line > span, .line .figure > span')])
-              .filter((part) => part.scrollWidth > part.clientWidth + 1)
-              .map((part) => part.className),
-          );
-          assert.deepEqual(cut, [], `columns are cut at ${width} px`);
-          await shot(`requests-${width}-${theme}`);
-          faults.push(
-            ...(await accessibilityFaults(page)).map((fault) => `${width}, ${theme}: ${fault}`),
-          );
-        }
+      const sizes = widths.map((width) => ({ width, height: width < 600 ? 844 : 720 }));
+      for (const { size, theme } of views(sizes)) {
+        const { width } = size;
+        await page.setViewportSize(size);
+        await page.emulateMedia({ colorScheme: theme });
+        await page.mouse.move(1, 1); // no tooltip
+        const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(wider <= 0, `${width} px is ${wider} px too wide`);
+        const cut = await page.getByTestId('finished').evaluateAll((rows) =>
+          rows
+            .flatMap((row) => [...row.querySelectorAll('.line > span, .line .figure > span')])
+            .filter((part) => part.scrollWidth > part.clientWidth + 1)
+            .map((part) => part.className),
+        );
+        assert.deepEqual(cut, [], `columns are cut at ${width} px`);
+        await shot(`requests-${width}-${theme}`);
+        faults.push(
+          ...(await accessibilityFaults(page)).map((fault) => `${width}, ${theme}: ${fault}`),
+        );
       }
       await page.setViewportSize({ width: 1100, height: 720 });
       await page.emulateMedia({ colorScheme: 'light' });

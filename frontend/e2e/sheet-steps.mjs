@@ -2,6 +2,7 @@
 // is checked with axe at every size and in both themes.
 import assert from 'node:assert/strict';
 import { accessibilityFaults } from './axe.mjs';
+import { views } from './looks.mjs';
 
 const sizes = {
   '': { width: 1100, height: 720 },
@@ -11,15 +12,13 @@ const sizes = {
 
 async function everywhere(page, shot, name) {
   const faults = [];
-  for (const [suffix, size] of Object.entries(sizes)) {
+  for (const { suffix, size, theme } of views(sizes)) {
     await page.setViewportSize(size);
-    for (const theme of ['dark', 'light']) {
-      await page.emulateMedia({ colorScheme: theme });
-      await shot(`${name}${suffix}-${theme}`);
-      faults.push(
-        ...(await accessibilityFaults(page)).map((fault) => `${name}${suffix}, ${theme}: ${fault}`),
-      );
-    }
+    await page.emulateMedia({ colorScheme: theme });
+    await shot(`${name}${suffix}-${theme}`);
+    faults.push(
+      ...(await accessibilityFaults(page)).map((fault) => `${name}${suffix}, ${theme}: ${fault}`),
+    );
   }
   await page.setViewportSize(sizes['']);
   assert.deepEqual(faults, []);

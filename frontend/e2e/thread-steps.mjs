@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { accessibilityFaults } from './axe.mjs';
 import { ended, until } from './helpers.mjs';
+import { views } from './looks.mjs';
 import { pdfWith } from './pdf.mjs';
 
 const field = (page) => page.getByRole('textbox', { name: 'Message' });
@@ -79,28 +80,25 @@ const sizes = [
 
 /** Pictures in both themes and all sizes; nothing is too wide, and axe finds nothing. */
 async function look(page, shot, name) {
-  for (const size of sizes) {
+  for (const { size, theme } of views(sizes)) {
     await page.setViewportSize(size);
-    for (const theme of ['dark', 'light']) {
-      await page.emulateMedia({ colorScheme: theme });
-      await page.mouse.move(1, 1);
-      await shot(`${name}-${size.width}-${theme}`);
-      const wider = await page.evaluate(() => {
-        const boxes = [...document.querySelectorAll('section form, section header, .thread')];
-        const inside = boxes.flatMap((box) => [...box.querySelectorAll('button, select')]);
-        const beyond = inside.filter(
-          (one) =>
-            one.getClientRects().length > 0 && one.getBoundingClientRect().right > innerWidth,
-        );
-        return [
-          document.documentElement.scrollWidth - innerWidth,
-          ...beyond.map((one) => one.textContent || one.ariaLabel),
-        ];
-      });
-      assert.deepEqual(wider.slice(1), [], `${name} at ${size.width} px`);
-      assert.ok(wider[0] <= 0, `${name} at ${size.width} px is ${wider[0]} px too wide`);
-      assert.deepEqual(await accessibilityFaults(page), [], `${name}, ${theme}, ${size.width} px`);
-    }
+    await page.emulateMedia({ colorScheme: theme });
+    await page.mouse.move(1, 1);
+    await shot(`${name}-${size.width}-${theme}`);
+    const wider = await page.evaluate(() => {
+      const boxes = [...document.querySelectorAll('section form, section header, .thread')];
+      const inside = boxes.flatMap((box) => [...box.querySelectorAll('button, select')]);
+      const beyond = inside.filter(
+        (one) => one.getClientRects().length > 0 && one.getBoundingClientRect().right > innerWidth,
+      );
+      return [
+        document.documentElement.scrollWidth - innerWidth,
+        ...beyond.map((one) => one.textContent || one.ariaLabel),
+      ];
+    });
+    assert.deepEqual(wider.slice(1), [], `${name} at ${size.width} px`);
+    assert.ok(wider[0] <= 0, `${name} at ${size.width} px is ${wider[0]} px too wide`);
+    assert.deepEqual(await accessibilityFaults(page), [], `${name}, ${theme}, ${size.width} px`);
   }
   await page.setViewportSize(sizes[1]);
 }

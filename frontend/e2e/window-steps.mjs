@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { accessibilityFaults } from './axe.mjs';
 import { goTo } from './helpers.mjs';
+import { views } from './looks.mjs';
 
 export const windowSteps = [
   [
@@ -13,25 +14,23 @@ export const windowSteps = [
         '-small': { width: 760, height: 560 },
       };
       const faults = [];
-      for (const [suffix, size] of Object.entries(sizes)) {
+      for (const { suffix, size, theme } of views(sizes)) {
         await page.setViewportSize(size);
-        for (const theme of ['dark', 'light']) {
-          await page.emulateMedia({ colorScheme: theme });
-          for (const name of ['Models', 'Memory', 'Cache', 'Try', 'Settings', 'Chat', 'Overview']) {
-            await goTo(page, name);
-            if (name === 'Memory') await page.getByTestId('verdict').waitFor();
-            await page.mouse.move(1, 1);
-            const wider = await page.evaluate(
-              () => document.documentElement.scrollWidth - innerWidth,
-            );
-            assert.ok(wider <= 0, `${name} at ${size.width} px is ${wider} px too wide`);
-            await shot(`${name.toLowerCase()}${suffix}-${theme}`);
-            faults.push(
-              ...(await accessibilityFaults(page)).map(
-                (fault) => `${name}${suffix}, ${theme}: ${fault}`,
-              ),
-            );
-          }
+        await page.emulateMedia({ colorScheme: theme });
+        for (const name of ['Models', 'Memory', 'Cache', 'Try', 'Settings', 'Chat', 'Overview']) {
+          await goTo(page, name);
+          if (name === 'Memory') await page.getByTestId('verdict').waitFor();
+          await page.mouse.move(1, 1);
+          const wider = await page.evaluate(
+            () => document.documentElement.scrollWidth - innerWidth,
+          );
+          assert.ok(wider <= 0, `${name} at ${size.width} px is ${wider} px too wide`);
+          await shot(`${name.toLowerCase()}${suffix}-${theme}`);
+          faults.push(
+            ...(await accessibilityFaults(page)).map(
+              (fault) => `${name}${suffix}, ${theme}: ${fault}`,
+            ),
+          );
         }
       }
       await page.setViewportSize(sizes['']);
