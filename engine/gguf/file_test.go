@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"slices"
 	"strings"
 	"testing"
 
@@ -120,7 +119,7 @@ func TestRefuses(t *testing.T) {
 			"b", make([]int32, 3_000_000)}, nil), // all arrays together have a limit
 		"more than 67108864": gguftest.File(gguftest.Metadata{"a",
 			slices.Repeat([]string{strings.Repeat("a", 4<<20)}, 16)}, nil),
-		"two tensors have":   gguftest.File(nil, []gguftest.Tensor{f32("a", 8), f32("a", 8)}),
+		"two tensors have": gguftest.File(nil, []gguftest.Tensor{f32("a", 8), f32("a", 8)}),
 	} {
 		f, err := gguf.Open(write(t, "m.gguf", data))
 		if err == nil {
