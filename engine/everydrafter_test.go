@@ -337,21 +337,18 @@ func TestEveryDrafter(t *testing.T) {
 	}
 }
 
-// TestMetalEveryDrafter runs a part of that on the simulated Metal device: the kinds of caches that
-// TestMetalDrafts does not have, and with HEADROOM_LONG all but the demo model, which takes minutes
-// there. An NVIDIA GPU runs all of it with HEADROOM_LONG.
+// TestMetalEveryDrafter runs a part of that on the simulated Metal device with HEADROOM_LONG: all
+// but the demo model, which takes minutes there. An NVIDIA GPU runs all of it. TestMetalDrafts is
+// the short form.
 func TestMetalEveryDrafter(t *testing.T) {
-	long := long()
+	if !long() {
+		t.Skip("takes half a minute; HEADROOM_LONG runs it")
+	}
 	onMetalDevices(t, func(t *testing.T, device string) {
-		a := aheadTest{device: device, prompts: 1, depths: []int{4}, part: func(i int) bool {
-			return slices.Contains([]string{"gated delta rule, experts", "latents, own block"},
-				aheadModels[i].name)
-		}}
-		switch {
-		case long && device == engine.DeviceNV:
+		a := aheadTest{device: device, prompts: 1, depths: []int{4},
+			part: func(i int) bool { return aheadModels[i].name != "demo" }}
+		if device == engine.DeviceNV {
 			a = aheadTest{device: device, prompts: longPrompts, depths: everyDepth}
-		case long:
-			a.part = func(i int) bool { return aheadModels[i].name != "demo" }
 		}
 		a.run(t)
 	})

@@ -35,7 +35,7 @@ type lives struct {
 }
 
 func TestLives(t *testing.T) {
-	seeds, turns := uint64(2), 20
+	seeds, turns := uint64(2), 14
 	switch {
 	case testing.Short():
 		seeds, turns = 1, 12

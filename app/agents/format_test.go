@@ -132,7 +132,7 @@ func TestRevertWithoutTheBytes(t *testing.T) {
 // TestRandomJSON: objects of random members, commas, comments and line ends.
 func TestRandomJSON(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
+	for range 500 {
 		text := randomObject(r, 0)
 		after, made, err := apply(jsonc{}, []byte(text), opencodeEdits(target, "hr-key"))
 		if err != nil {

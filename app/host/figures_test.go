@@ -66,7 +66,11 @@ func TestOneFigure(t *testing.T) {
 	random := rand.New(rand.NewPCG(21, 1))
 	pick := func(values ...int) int { return values[random.IntN(len(values))] }
 	fits := map[memory.Fit]int{}
-	for round := range 30 {
+	rounds := 12
+	if os.Getenv("HEADROOM_LONG") != "" {
+		rounds = 60
+	}
+	for round := range rounds {
 		set = engine.Options{ContextTokens: pick(0, 0, 512, 4096), MaxSequences: pick(0, 1, 3),
 			MaxKVTokens: pick(0, 0, 0, 256), ChunkTokens: 64, Threads: 1,
 			KVFormat: []string{"", "f16"}[round%2], Speculate: engine.SpeculateAuto}

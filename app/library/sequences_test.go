@@ -14,7 +14,7 @@ import (
 // list of a fresh scan, and again after every file has changed. Only if a folder outside the roots
 // was renamed, the list may need a poll; see TestParentsThatMove.
 func TestRandomSequences(t *testing.T) {
-	sequences := 200
+	sequences := 60
 	if os.Getenv("HEADROOM_LONG") != "" {
 		sequences = 1000
 	}

@@ -113,7 +113,7 @@ func TestChangesMakeShardsDue(t *testing.T) {
 		changed: []string{"kernels/PERF.md", "kernels_x/a.c"}})
 	changed := names(commit{number: 3, changed: []string{"kernels/attention/a.c"}})
 	for _, name := range []string{"arm64_attention", "arm64_kernels", "race_attention",
-		"long_attention"} {
+		"long_kernels"} {
 		if !slices.Contains(changed, name) {
 			t.Errorf("kernels/attention makes %v due, expected %s too", changed, name)
 		}

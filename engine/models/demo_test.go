@@ -49,7 +49,7 @@ func longestCase() int {
 	case long():
 		return math.MaxInt
 	}
-	return 5_800
+	return 2_000
 }
 
 // demoText is a conversation with the negative log-likelihood of its tokens in the reference. Each
@@ -122,7 +122,7 @@ func TestDemoGreedyWith8BitActivations(t *testing.T) {
 	const clearGap = 2
 	r, tok := newDemo(t, false)
 	for i, c := range readJSON[[]demoCase](t, "demo_cases.json") {
-		if c.PromptLen > longestCase() || c.SmallestGap <= clearGap {
+		if c.PromptLen > longestCase() || c.SmallestGap <= clearGap || !long() && i%2 > 0 {
 			continue
 		}
 		ids := tok.Encode(c.Prompt, tokenizer.EncodeOptions{})

@@ -40,8 +40,7 @@ func stateRow(name string, f cache.StateFormat, layers []cache.LayerSpec) string
 
 // TestStateFormats measures loss and recall of every format. It uses float32 activations and a
 // float32 KV cache, so that only the state differs from the reference. With -v it logs the rows of
-// the table in FORMATS.md. The short form measures only some of the conversations, and omits
-// float32 states, which TestDemoLoss covers.
+// the table in FORMATS.md. The short form measures only some of the conversations, with int8.
 func TestStateFormats(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the loss of short conversations varies by more than the bounds")
@@ -49,7 +48,7 @@ func TestStateFormats(t *testing.T) {
 	texts, cases := demoTexts(t, unlessLong(7)), readJSON[[]demoCase](t, "demo_cases.json")
 	plain, _ := newDemo(t, true)
 	for _, f := range stateFormats {
-		if f.name == "f32" && !long() {
+		if f.name != "int8" && !long() {
 			continue
 		}
 		state := parseState(t, f.name)
