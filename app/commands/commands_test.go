@@ -396,6 +396,14 @@ func TestModels(t *testing.T) {
 		strings.Count(out, bad) != 1 {
 		t.Errorf("exit %d, output:\n%s", code, out)
 	}
+	code, out, _ = headroom("", "models", "--json", "--models-dir", filepath.Dir(bad))
+	var list modelsDocument
+	if err := json.Unmarshal([]byte(out), &list); err != nil || code != 0 ||
+		len(list.Models) != 2 || list.Models[0].NeedsBytes == 0 || list.AvailableBytes == 0 ||
+		list.Models[1].State != "broken" || list.Models[1].Folder != bad ||
+		!strings.HasPrefix(list.Models[1].Reason, "The model is damaged") {
+		t.Errorf("exit %d, %v, %+v", code, err, list)
+	}
 }
 
 // TestServeSurvivesAnotherModel starts a broken model by the API while the first one is loading,

@@ -40,6 +40,7 @@ func (c *Models) Help() string {
 // ModelsList is `headroom models list`, and `headroom models` without a subcommand.
 type ModelsList struct {
 	ModelFlags
+	JSON bool `name:"json" help:"Print the list as JSON."`
 }
 
 // tasks says what a model is for that generates no text.
@@ -59,6 +60,9 @@ func (c *ModelsList) Run(t *terminal) error {
 	l := c.library(file)
 	models := l.Scan()
 	room := reading.HeadroomBytes(memory.EngineBytes{}, memory.EngineBytes{})
+	if c.JSON {
+		return printJSON(t.out, documentOf(models, reading, room))
+	}
 	fmt.Fprintf(t.out, "%s of %s of memory are available for a model.\n\n", memory.Text(room),
 		memory.Text(reading.TotalBytes))
 	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
