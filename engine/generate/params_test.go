@@ -113,3 +113,16 @@ func TestSampling(t *testing.T) {
 		}
 	}
 }
+
+// TestXTCThreshold: a threshold of 0 that was sent means that every token is likely, as in mlx-lm;
+// one that was not sent is the default.
+func TestXTCThreshold(t *testing.T) {
+	zero := 0.0
+	for _, sent := range []*float64{nil, &zero} {
+		var p Params
+		if err := p.SetSamplers(&Samplers{XTCThreshold: sent}); err != nil ||
+			(p.XTC.Threshold == 0) != (sent == nil) || p.XTC.Threshold > 1e-30 {
+			t.Errorf("sent %v: %g, %v", sent, p.XTC.Threshold, err)
+		}
+	}
+}

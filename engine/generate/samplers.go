@@ -3,7 +3,10 @@ package generate
 // The parameters of XTC, DRY and the contexts of single penalties, as a request or a command line
 // has them. Requests of OpenAI's dialect and the flags of serve share their names and limits.
 
-import "headroom/engine/sample"
+import (
+	"headroom/engine/sample"
+	"math"
+)
 
 // Samplers are the parameters of samplers that few clients send, with the names of mlx-lm and
 // llama.cpp. nil stands for a parameter that was not sent.
@@ -39,6 +42,9 @@ func (p *Params) SetSamplers(s *Samplers) error {
 	p.FrequencyPenaltyTokens = value(s.FrequencyContextTokens)
 	p.XTC = sample.XTC{Probability: float32(value(s.XTCProbability)),
 		Threshold: float32(value(s.XTCThreshold))}
+	if s.XTCThreshold != nil && *s.XTCThreshold == 0 {
+		p.XTC.Threshold = math.SmallestNonzeroFloat32 // 0 is sample's default
+	}
 	p.DRY = sample.DRY{Multiplier: float32(value(s.DRYMultiplier)),
 		Base: float32(value(s.DRYBase)), AllowedTokens: value(s.DRYAllowedTokens),
 		Breakers: s.DRYBreakers}
