@@ -47,7 +47,8 @@ type Kind string
 const (
 	Import   Kind = "import"
 	Download Kind = "download"
-	Cache    Kind = "cache" // moves the prefix cache to another folder
+	Cache    Kind = "cache"  // moves the prefix cache to another folder
+	Upload   Kind = "upload" // of the command; no server starts one
 )
 
 // Job is a snapshot of a job.
