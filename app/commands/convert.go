@@ -26,6 +26,7 @@ type Convert struct {
 	Source string `arg:"" help:"Model to convert: a folder, a GGUF file, or a name of the list of models." placeholder:"DIR_OR_NAME"`
 	Dest   string `arg:"" help:"Folder for the result. It must not exist, be empty, or have an unfinished run of the same conversion, which then goes on." type:"path" placeholder:"DIR"`
 	ConvertFlags
+	ConvertUpload
 }
 
 // Fuse is `headroom fuse`.
@@ -34,6 +35,7 @@ type Fuse struct {
 	Adapter string `arg:"" help:"Folder of the LoRA or DoRA adapter." type:"path" placeholder:"ADAPTER"`
 	Dest    string `arg:"" help:"Folder for the result, as in convert." type:"path" placeholder:"DIR"`
 	ConvertFlags
+	ConvertUpload
 }
 
 // Run writes the model with the adapter fused.
@@ -42,8 +44,8 @@ func (c *Fuse) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	return (&Convert{Source: c.Source, Dest: c.Dest, ConvertFlags: c.ConvertFlags}).run(ctx, t,
-		source, "", c.Adapter)
+	return (&Convert{Source: c.Source, Dest: c.Dest, ConvertFlags: c.ConvertFlags,
+		ConvertUpload: c.ConvertUpload}).run(ctx, t, source, "", c.Adapter)
 }
 
 // ConvertFlags say how the result is packed.
@@ -71,6 +73,9 @@ func (c *Convert) Run(ctx context.Context, t *terminal) error {
 // there is one.
 func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, file,
 	adapter string) (err error) {
+	if err := c.ConvertUpload.check(ctx); err != nil {
+		return err
+	}
 	o := convert.Options{Adapter: adapter,
 		Quantize: c.Quantize || c.Bits != 0 || c.GroupSize != 0 || c.Mode != "" ||
 			c.QuantPredicate != "" || c.Override != nil,
@@ -105,7 +110,7 @@ func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, fi
 		fmt.Fprintf(t.out, ", %d from an earlier run", done.Kept)
 	}
 	fmt.Fprintf(t.out, ", %s\n", formatSeconds(done.Seconds))
-	return nil
+	return c.ConvertUpload.run(ctx, t, c.Dest)
 }
 
 // dtypeAliases are other names of types.
