@@ -78,7 +78,8 @@ func TestUpload(t *testing.T) {
 		if code != c.code || !strings.Contains(errOut, c.want) {
 			t.Errorf("%q: exit %d, %q, %s", args, code, out, errOut)
 		}
-		if now, _ := hub.Content("org/other"); (now["config.json"] == "old") != (c.flag != "--yes") {
+		now, _ := hub.Content("org/other")
+		if (now["config.json"] == "old") != (c.flag != "--yes") {
 			t.Errorf("%q: config.json is %q", args, now["config.json"])
 		}
 	}

@@ -225,41 +225,44 @@ func drop(r *http.Request) bool {
 // TestUploadFaults: whatever the hub does in between, every file arrives whole, and nothing is
 // committed twice.
 func TestUploadFaults(t *testing.T) {
-	status := func(w http.ResponseWriter, code int) bool {
-		w.Header().Set("Retry-After", "7")
-		w.WriteHeader(code)
+	type fault func(u *uploadTest, w http.ResponseWriter, r *http.Request) bool
+	status := func(code int) fault {
+		return func(_ *uploadTest, w http.ResponseWriter, _ *http.Request) bool {
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(code)
+			return true
+		}
+	}
+	dropped := func(_ *uploadTest, _ http.ResponseWriter, r *http.Request) bool { return drop(r) }
+	expired := func(u *uploadTest, _ http.ResponseWriter, _ *http.Request) bool {
+		u.hub.Expire()
+		return false
+	}
+	conflict := func(_ *uploadTest, w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusConflict)
+		_, _ = w.Write([]byte(`{"error":"Cannot create repo: ` + conflicting + `"}`))
 		return true
 	}
-	type fault = func(u *uploadTest, w http.ResponseWriter, r *http.Request) bool
+	made := func(u *uploadTest, _ http.ResponseWriter, _ *http.Request) bool {
+		u.hub.Add("org/name", true, nil)
+		panic(http.ErrAbortHandler)
+	}
 	for name, c := range map[string]struct {
 		path  string // whose requests fail
 		times int
 		fault fault
 	}{
-		"dropped part":     {"/part/", 3, func(_ *uploadTest, _ http.ResponseWriter, r *http.Request) bool { return drop(r) }},
-		"dropped file":     {"/object/", 2, func(_ *uploadTest, _ http.ResponseWriter, r *http.Request) bool { return drop(r) }},
-		"500 of storage":   {"/part/", 4, func(_ *uploadTest, w http.ResponseWriter, _ *http.Request) bool { return status(w, 500) }},
-		"503 of hub":       {"/", 2, func(_ *uploadTest, w http.ResponseWriter, _ *http.Request) bool { return status(w, 503) }},
-		"429 of preupload": {"/api/models/org/name/preupload", 2, func(_ *uploadTest, w http.ResponseWriter, _ *http.Request) bool { return status(w, 429) }},
-		"429 of commit":    {"/api/models/org/name/commit", 2, func(_ *uploadTest, w http.ResponseWriter, _ *http.Request) bool { return status(w, 429) }},
-		"504 of complete":  {"/api/complete_multipart", 2, func(_ *uploadTest, w http.ResponseWriter, _ *http.Request) bool { return status(w, 504) }},
-		"conflict": {"/api/repos/create", 2, func(_ *uploadTest, w http.ResponseWriter, _ *http.Request) bool {
-			w.WriteHeader(409)
-			_, _ = w.Write([]byte(`{"error":"Cannot create repo: another conflicting operation is in progress"}`))
-			return true
-		}},
-		"expired parts": {"/part/", 1, func(u *uploadTest, _ http.ResponseWriter, _ *http.Request) bool {
-			u.hub.Expire()
-			return false
-		}},
-		"expired file": {"/object/", 1, func(u *uploadTest, _ http.ResponseWriter, _ *http.Request) bool {
-			u.hub.Expire()
-			return false
-		}},
-		"lost answer of create": {"/api/repos/create", 1, func(u *uploadTest, _ http.ResponseWriter, _ *http.Request) bool {
-			u.hub.Add("org/name", true, nil)
-			panic(http.ErrAbortHandler)
-		}},
+		"dropped part":          {"/part/", 3, dropped},
+		"dropped file":          {"/object/", 2, dropped},
+		"500 of storage":        {"/part/", 4, status(500)},
+		"503 of hub":            {"/", 2, status(503)},
+		"429 of preupload":      {"/api/models/org/name/preupload", 2, status(429)},
+		"429 of commit":         {"/api/models/org/name/commit", 2, status(429)},
+		"504 of complete":       {"/api/complete_multipart", 2, status(504)},
+		"conflict":              {"/api/repos/create", 2, conflict},
+		"expired parts":         {"/part/", 1, expired},
+		"expired file":          {"/object/", 1, expired},
+		"lost answer of create": {"/api/repos/create", 1, made},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u, n := newUploadTest(t), 0
@@ -509,8 +512,8 @@ func TestUploadStalls(t *testing.T) {
 	u.files["model-1.safetensors"] = strings.Repeat("0123456789abcdef", 1<<20)
 	u.hub.PartBytes = 16 << 20
 	u.hub.Fault = func(w http.ResponseWriter, r *http.Request, _ int) bool {
-		if strings.HasPrefix(r.URL.Path, "/object/"+hubtest.SHA256(u.files["model-1.safetensors"])) &&
-			!stalled {
+		large := "/object/" + hubtest.SHA256(u.files["model-1.safetensors"])
+		if r.URL.Path == large && !stalled {
 			stalled = true
 			<-over // without reading the body
 			return true
@@ -525,7 +528,8 @@ func TestUploadStalls(t *testing.T) {
 // FuzzUploadAnswers: no answer of a hub makes an upload panic, or read outside the folder.
 func FuzzUploadAnswers(f *testing.F) {
 	f.Add([]byte(`{"files":[{"path":"config.json","uploadMode":"lfs"}]}`),
-		[]byte(`{"objects":[{"oid":"x","size":1,"actions":{"upload":{"href":"/","header":{"chunk_size":"1","1":"/"}}}}]}`))
+		[]byte(`{"objects":[{"oid":"x","size":1,"actions":{"upload":{"href":"/",`+
+			`"header":{"chunk_size":"1","1":"/"}}}}]}`))
 	f.Add([]byte(`{}`), []byte(`{"objects":[{"size":-1,"error":{"code":1}}]}`))
 	f.Fuzz(func(t *testing.T, preupload, batch []byte) {
 		file := &localFile{path: "config.json", size: 10, sha256: "x"}

@@ -237,7 +237,8 @@ func (h *Hub) serveHub(w http.ResponseWriter, r *http.Request) {
 	case path == "api/validate-yaml": // huggingface_hub asks it about README.md
 		answer(w, map[string]any{"errors": []string{}, "warnings": []string{}})
 	case strings.HasSuffix(path, ".git/info/lfs/objects/batch"):
-		h.withRepository(w, r, strings.TrimSuffix(path, ".git/info/lfs/objects/batch"), h.serveBatch)
+		h.withRepository(w, r, strings.TrimSuffix(path, ".git/info/lfs/objects/batch"),
+			h.serveBatch)
 	case strings.HasSuffix(path, ".git/info/lfs/verify"):
 		h.withRepository(w, r, strings.TrimSuffix(path, ".git/info/lfs/verify"), h.serveVerify)
 	case strings.HasPrefix(path, "api/models/"):

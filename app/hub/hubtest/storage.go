@@ -176,7 +176,8 @@ func (h *Hub) serveComplete(w http.ResponseWriter, r *http.Request) {
 		whole += data
 	}
 	if q.OID != p.oid || int64(len(whole)) != p.size || SHA256(whole) != p.oid {
-		h.refuse(w, r, "%d bytes of %s, expected %d of %s", len(whole), SHA256(whole), p.size, p.oid)
+		h.refuse(w, r, "%d bytes of %s, expected %d of %s", len(whole), SHA256(whole), p.size,
+			p.oid)
 		return
 	}
 	h.mu.Lock()
