@@ -99,7 +99,9 @@ test('a model is packed in another way, after its size and its need were shown',
   const dialog = document.querySelector('dialog')!;
   const conversion = () => text('[data-testid="conversion"]', dialog);
   expect(text('h2', dialog)).toMatch(/^Convert Qwen3/);
-  expect(conversion()).toMatch(/^The result has 4\.0 GB; the model has [\d.]+ GB and stays\./);
+  const plans = () => acts().filter((call) => call.startsWith('plan conversion')).length;
+  expect(plans()).toBe(1);
+  expect(conversion()).toMatch(/^The result has 4\.0 GB; the model has 11.4 MB and stays\./);
   expect(conversion()).toMatch(
     /(Fits|Tight|Does not fit): needs ~[\d.]+ GB, [\d.]+ GB available\./,
   );
@@ -112,6 +114,7 @@ test('a model is packed in another way, after its size and its need were shown',
   };
   await choose('convert-bits', '6');
   expect(conversion()).toContain('The result has 6.0 GB');
+  expect(plans()).toBe(2);
   await choose('convert-mode', 'mxfp4');
   expect(dialog.querySelector<HTMLSelectElement>('#convert-group')!.disabled).toBe(true);
   expect(conversion()).toContain('The result has 4.0 GB');

@@ -134,7 +134,7 @@ export type Tone = 'good' | 'tight' | 'bad' | 'plain';
 
 const fitTones: Record<Fit, Tone> = { yes: 'good', tight: 'tight', no: 'bad' };
 
-/** Above this share of the available memory, a fit is tight: as the server says of listed models. */
+/** Above this share of the available memory, a fit is tight, as app/memory says. */
 const tightShare = 0.85;
 
 /** Whether an estimated need fits, in words, and the tone that colours them. */

@@ -30,7 +30,7 @@ export interface TransfersBackend {
   plan(paths: string[], mode: ImportMode): Promise<ImportPlan>;
   /** Imports every item of the plan that has no error. */
   import(paths: string[], mode: ImportMode): Promise<ImportPlan>;
-  /** Returns what packing a model in another way would do; name: of the result, empty for its own. */
+  /** Returns what packing a model in another way would do. An empty name is the result's own. */
   planConversion(model: string, packing: Packing, name: string): Promise<ImportPlan>;
   /** Packs a model in another way. The model stays. */
   convert(model: string, packing: Packing, name: string): Promise<ImportPlan>;
