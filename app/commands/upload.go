@@ -121,7 +121,7 @@ func (c *Upload) watch(ctx context.Context, t *terminal,
 	work func(context.Context, *jobs.Progress) error) error {
 	list := jobs.NewList()
 	defer list.Close()
-	job, err := watchJob(ctx, t.err, list, list.Start(jobs.Spec{Kind: jobs.Upload, Title: c.Repo,
+	job, err := watchJob(ctx, t.err, list, list.Start(jobs.Spec{Kind: hub.UploadJob, Title: c.Repo,
 		Work: func(ctx context.Context, p *jobs.Progress) (string, error) {
 			return "", work(ctx, p)
 		}}).ID)

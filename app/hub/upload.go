@@ -19,6 +19,9 @@ import (
 	"headroom/engine/problem"
 )
 
+// UploadJob is the kind of a job that uploads. The server starts none.
+const UploadJob jobs.Kind = "upload"
+
 // UploadRequest selects what to upload, and where to.
 type UploadRequest struct {
 	ID     string // "org/name"

@@ -93,7 +93,7 @@ func (u *uploadTest) run(ctx context.Context, q UploadRequest) (plan *UploadPlan
 	work := func(work func(context.Context, *jobs.Progress) error) (jobs.Job, error) {
 		list := jobs.NewList()
 		defer list.Close()
-		id := list.Start(jobs.Spec{Kind: jobs.Upload,
+		id := list.Start(jobs.Spec{Kind: UploadJob,
 			Work: func(_ context.Context, p *jobs.Progress) (string, error) {
 				return "", work(ctx, p)
 			}}).ID

@@ -47,8 +47,7 @@ type Kind string
 const (
 	Import   Kind = "import"
 	Download Kind = "download"
-	Cache    Kind = "cache"  // moves the prefix cache to another folder
-	Upload   Kind = "upload" // of the command; no server starts one
+	Cache    Kind = "cache" // moves the prefix cache to another folder
 )
 
 // Job is a snapshot of a job.
