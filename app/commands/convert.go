@@ -28,6 +28,7 @@ type Convert struct {
 	HFPath  string `name:"hf-path" aliases:"model" hidden:""`
 	MLXPath string `name:"mlx-path" hidden:"" type:"path"`
 	ConvertFlags
+	ConvertUpload
 }
 
 // arguments returns the source and the folder for the result.
@@ -55,6 +56,7 @@ type Fuse struct {
 	AdapterPath string `name:"adapter-path" hidden:"" type:"path"`
 	SavePath    string `name:"save-path" hidden:"" type:"path"`
 	ConvertFlags
+	ConvertUpload
 }
 
 // arguments returns the source, the folder of the adapter and that for the result.
@@ -80,8 +82,8 @@ func (c *Fuse) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	return (&Convert{Source: all[0], Dest: all[2], ConvertFlags: c.ConvertFlags}).run(ctx, t,
-		source, file, all[1])
+	return (&Convert{Source: all[0], Dest: all[2], ConvertFlags: c.ConvertFlags,
+		ConvertUpload: c.ConvertUpload}).run(ctx, t, source, file, all[1])
 }
 
 // ConvertFlags say how the result is packed.
@@ -113,6 +115,9 @@ func (c *Convert) Run(ctx context.Context, t *terminal) error {
 // there is one.
 func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, file,
 	adapter string) (err error) {
+	if err := c.ConvertUpload.check(ctx); err != nil {
+		return err
+	}
 	o := convert.Options{Adapter: adapter,
 		Quantize: c.Quantize || c.Bits != 0 || c.GroupSize != 0 || c.Mode != "" ||
 			c.QuantPredicate != "" || c.Override != nil,
@@ -147,7 +152,7 @@ func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, fi
 		fmt.Fprintf(t.out, ", %d from an earlier run", done.Kept)
 	}
 	fmt.Fprintf(t.out, ", %s\n", formatSeconds(done.Seconds))
-	return nil
+	return c.ConvertUpload.run(ctx, t, c.Dest)
 }
 
 // dtypeAliases are other names of types.

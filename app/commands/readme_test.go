@@ -16,6 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"headroom/app/hub/hubtest"
 	"headroom/app/settings"
 )
 
@@ -142,6 +143,10 @@ func TestReadmeCommands(t *testing.T) {
 				"\n"); !strings.Contains(out, "The KV cache keeps") {
 				t.Errorf("%s\nsays %s", line, out)
 			}
+		case words[1] == "upload":
+			hub := hubtest.New(t)
+			hub.PartBytes = 1 << 20
+			r.run("env HF_ENDPOINT="+hub.URL+" HF_TOKEN="+hubtest.Token+" "+line, "")
 		case words[1] == "cache" && strings.Contains(line, "KEY"):
 			r.run(strings.Replace(line, "KEY", r.key(), 1), "")
 		default:

@@ -113,6 +113,9 @@ type ImportRequest struct {
 	Paths []string      `json:"paths"` // folders or files on this machine
 	Mode  importer.Mode `json:"mode"`  // "copy", "move" or "link"
 	Name  string        `json:"name"`  // new name of a single model; "": its own name
+	// Packing converts the only path, the folder of a model or the name of the bundled one, into
+	// this packing. null: it is imported.
+	Packing *importer.Packing `json:"packing"`
 }
 
 // ImportPlan describes what an import does.
@@ -131,7 +134,7 @@ type ImportItem struct {
 	Path         string `json:"path"` // its new folder
 	Bytes        int64  `json:"bytes"`
 	WrittenBytes int64  `json:"writtenBytes"` // 0: nothing is copied
-	Converts     bool   `json:"converts"`     // a GGUF file is converted, whatever the mode is
+	Converts     bool   `json:"converts"`     // it is converted and stays, whatever the mode is
 	Clones       bool   `json:"clones"`       // the copy shares the original's blocks on disk
 	Error        *Error `json:"error"`        // why it cannot be imported; null: it can
 	Listed       string `json:"listed"`       // the model's ID if it is in the list; "": it is not
@@ -171,7 +174,16 @@ func (a *API) imports(q ImportRequest, start bool) (ImportPlan, error) {
 	if err != nil {
 		return ImportPlan{}, err
 	}
-	plan := im.Plan(q.Paths, q.Mode, q.Name)
+	plan := im.Plan(nil, q.Mode, "")
+	switch {
+	case q.Packing == nil:
+		plan = im.Plan(q.Paths, q.Mode, q.Name)
+	case len(q.Paths) != 1:
+		return ImportPlan{}, problem.New(problem.BadRequest, "Only one model can be converted",
+			"several paths were given", "Send one path.")
+	default:
+		plan = im.PlanConversion(q.Paths[0], q.Name, *q.Packing)
+	}
 	v := ImportPlan{Mode: plan.Mode, Folder: plan.Root, Items: []ImportItem{},
 		WrittenBytes: plan.WrittenBytes, FreeBytes: plan.FreeBytes}
 	for _, item := range plan.Items {

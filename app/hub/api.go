@@ -47,6 +47,7 @@ type Repository struct {
 	Commit    string // 40 hexadecimal digits
 	ModelType string // model_type of its config.json; "": not known
 	Gated     bool
+	Private   bool
 	Files     []File // in the hub's order
 }
 
@@ -266,6 +267,7 @@ func weightsBytes(values map[string]float64) int64 {
 func parseRepository(text []byte) (Repository, error) {
 	var document struct {
 		SHA      string      `json:"sha"`
+		Private  bool        `json:"private"`
 		Gated    gated       `json:"gated"`
 		Config   modelConfig `json:"config"`
 		Siblings []struct {
@@ -287,7 +289,7 @@ func parseRepository(text []byte) (Repository, error) {
 	if len(document.Siblings) > maxFiles {
 		return Repository{}, fmt.Errorf("it lists %d files", len(document.Siblings))
 	}
-	r := Repository{Commit: document.SHA, Gated: bool(document.Gated),
+	r := Repository{Commit: document.SHA, Gated: bool(document.Gated), Private: document.Private,
 		ModelType: document.Config.ModelType}
 	seen := map[string]bool{}
 	for _, s := range document.Siblings {

@@ -138,7 +138,7 @@ func (d *download) all(ctx context.Context, files []File) error {
 			"Check the permissions of "+d.client.options.Cache+".")
 	}
 	remotes := make([]*remote, len(files))
-	err := d.concurrently(ctx, len(files), func(ctx context.Context, i int) (err error) {
+	err := d.client.concurrently(ctx, len(files), func(ctx context.Context, i int) (err error) {
 		remotes[i], err = d.client.locate(ctx, d.repository, files[i])
 		return err
 	})
@@ -152,7 +152,7 @@ func (d *download) all(ctx context.Context, files []File) error {
 		func(m *remote) bool { return m.Size <= d.client.options.PartBytes })
 	small := slices.DeleteFunc(remotes,
 		func(m *remote) bool { return m.Size > d.client.options.PartBytes })
-	err = d.concurrently(ctx, len(small),
+	err = d.client.concurrently(ctx, len(small),
 		func(ctx context.Context, i int) error { return d.file(ctx, small[i]) })
 	if err != nil {
 		return err
@@ -170,13 +170,13 @@ func (d *download) all(ctx context.Context, files []File) error {
 }
 
 // concurrently calls do for 0 to n-1 on a few goroutines, until one call fails.
-func (d *download) concurrently(ctx context.Context, n int,
+func (c *Client) concurrently(ctx context.Context, n int,
 	do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
 	var workers sync.WaitGroup
-	for range min(d.client.options.Connections, n) {
+	for range min(c.options.Connections, n) {
 		workers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				if err := do(ctx, i); err != nil {

@@ -1,5 +1,6 @@
 // Package hub downloads models from the Hugging Face hub, or a compatible mirror, into the cache of
-// Hugging Face's own tools, so that each model is on this machine only once.
+// Hugging Face's own tools, so that each model is on this machine only once. It also uploads
+// folders to repositories.
 //
 //	Search, Repository  models and their files          api.go
 //	Choose              the files that a model needs    choose.go
@@ -8,6 +9,11 @@
 //	  its bytes         parts over several connections  parts.go, request.go, retry.go
 //	  its place         blobs, snapshots, refs, locks   layout.go
 //	  its connections   which addresses are allowed     address.go
+//	PlanUpload, Upload  a folder to a repository        upload.go
+//	  its files         which, their sums               uploadfiles.go
+//	  repository, commit                                commit.go
+//	  large files       basic and multipart             lfs.go, uploadrecord.go
+//	  one request       with a body                     send.go
 //	Tokens              the access token                token.go
 //
 // The layout of the cache is that of huggingface.co/docs/hub/local-cache. An unfinished file is
@@ -49,6 +55,7 @@ type Options struct {
 	// Architectures are the values of model_type in config.json that the engine can run; nil: all.
 	Architectures []string
 	UserAgent     string            // "": headroom
+	Uploads       string            // file that notes unfinished uploads; "": none
 	Connections   int               // concurrent; 0: 4
 	PartBytes     int64             // size of one range request; 0: 8 MiB
 	Transport     http.RoundTripper // nil: one that refuses addresses that are not public
@@ -66,6 +73,7 @@ type Client struct {
 	endpoint *url.URL
 	guard    *guard // of the connections that the default Transport opens
 	http     *http.Client
+	sender   *http.Client // of uploads, whose answers may take minutes
 	log      *slog.Logger
 }
 
@@ -82,13 +90,17 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	g := newGuard(endpoint)
+	patient := o.Transport
 	setDefaults(&o, g)
-	c := &Client{options: o, endpoint: endpoint, guard: g, log: o.Log}
-	c.http = &http.Client{Transport: o.Transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse
-		}}
-	return c, nil
+	if patient == nil {
+		t := g.transport()
+		t.MaxIdleConnsPerHost = o.Connections
+		patient = t
+	}
+	noRedirects := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{options: o, endpoint: endpoint, guard: g, log: o.Log,
+		http:   &http.Client{Transport: o.Transport, CheckRedirect: noRedirects},
+		sender: &http.Client{Transport: patient, CheckRedirect: noRedirects}}, nil
 }
 
 func setDefaults(o *Options, g *guard) {

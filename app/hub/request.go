@@ -47,12 +47,7 @@ func (c *Client) request(ctx context.Context, method string, u *url.URL,
 		r.Header.Set("User-Agent", c.options.UserAgent)
 		// The hub's sizes and etags are of the uncompressed file.
 		r.Header.Set("Accept-Encoding", "identity")
-		own := c.mayHaveToken(a.at)
-		if own && c.options.Token != nil {
-			if token := c.options.Token(); token != "" {
-				r.Header.Set("Authorization", "Bearer "+token)
-			}
-		}
+		c.authorize(r)
 		if a.Response, err = c.http.Do(r); err != nil {
 			if errors.Is(err, errInside) {
 				return answer{}, inside(err)

@@ -49,7 +49,7 @@ func (c *Client) retry(ctx context.Context, maxTries int,
 		switch {
 		case p.after > maxWait:
 			return problem.Wrap(problem.Upstream, p.err, "The hub is busy",
-				fmt.Sprintf("Resume the download after %s.", p.after.Round(time.Minute)))
+				fmt.Sprintf("Run it again after %s.", p.after.Round(time.Minute)))
 		case failures >= maxTries:
 			return c.unreachable(p.err, maxTries == maxFailures)
 		}

@@ -71,6 +71,13 @@ func (i *Importer) library(roots ...string) *library.Library {
 	return library.New(roots, i.options.Engine, i.options.Describe)
 }
 
+// Packing says how the matrices of a converted model are packed. A zero field is that of the mode.
+type Packing struct {
+	Mode  string `json:"mode"`  // "affine", "mxfp4", "mxfp8" or "nvfp4"; "": affine
+	Bits  int    `json:"bits"`  // of a code: 2, 3, 4, 5, 6 or 8 in affine
+	Group int    `json:"group"` // elements that share a scale: 32, 64 or 128 in affine
+}
+
 // Plan describes what an import would do.
 type Plan struct {
 	Mode         Mode
@@ -89,8 +96,10 @@ type Item struct {
 	Bytes  int64 // of its files; if it is converted, of the result
 	// WrittenBytes is the disk space that it needs: 0 for a link, and for a move within a disk.
 	WrittenBytes int64
-	// Converts means that Source is a GGUF file, which is converted and stays, whatever Mode is.
+	// Converts means that Source is converted and stays, whatever Mode is: a GGUF file, or a model
+	// that gets the Packing.
 	Converts bool
+	Packing  *Packing // nil: Source is a GGUF file, whose codes stay as they are
 	// Clones means that the file system may be able to clone the files. The import then needs less
 	// than WrittenBytes.
 	Clones  bool
@@ -98,7 +107,8 @@ type Item struct {
 	// Listed is the ID of the model in the list, if Refused says that it is there; "": it is not.
 	Listed string
 
-	link  string // the link by which Source was found; "": none
+	model engine.Source // with a Packing
+	link  string        // the link by which Source was found; "": none
 	files []source
 }
 

@@ -31,6 +31,11 @@ func (i *Importer) Plan(paths []string, mode Mode, name string) Plan {
 			}
 		}
 	}
+	return i.completed(p, name)
+}
+
+// completed completes the items of a plan; see Plan.
+func (i *Importer) completed(p Plan, name string) Plan {
 	if named := p.Importable(); name != "" && len(named) == 1 {
 		for k := range p.Items {
 			if p.Items[k].Refused == nil {
@@ -42,7 +47,7 @@ func (i *Importer) Plan(paths []string, mode Mode, name string) Plan {
 	targets := map[string]string{}
 	for k := range p.Items {
 		item := &p.Items[k]
-		item.Mode = mode
+		item.Mode = p.Mode
 		if item.Refused == nil {
 			item.Refused = i.complete(item, existing, targets)
 		}
@@ -70,7 +75,7 @@ func existingAbove(dir string) string {
 // existing is the root or its nearest existing parent, and targets has the folded targets of
 // earlier items.
 func (i *Importer) complete(item *Item, existing string, targets map[string]string) error {
-	if known := i.known(item.Source); known != "" {
+	if known := i.known(item.Source); known != "" && item.Packing == nil {
 		item.Listed = known
 		return refusal("This model is already in the list",
 			"Headroom finds "+known+" in "+item.Source,

@@ -30,12 +30,14 @@ type Memo struct {
 	Name   string `json:"name"`
 	Mode   Mode   `json:"mode"`
 	// Converts is that of the Item.
-	Converts bool `json:"converts,omitempty"`
+	Converts bool     `json:"converts,omitempty"`
+	Packing  *Packing `json:"packing,omitempty"`
 }
 
 // Job returns the job of an import. Its memo is a Memo as JSON.
 func (i *Importer) Job(item Item) jobs.Spec {
-	memo, err := json.Marshal(Memo{item.Source, item.Target, item.Name, item.Mode, item.Converts})
+	memo, err := json.Marshal(Memo{item.Source, item.Target, item.Name, item.Mode, item.Converts,
+		item.Packing})
 	if err != nil {
 		panic("importer: a memo as JSON: " + err.Error()) // cannot happen for strings
 	}
@@ -53,10 +55,14 @@ func (i *Importer) Job(item Item) jobs.Spec {
 // reads the source only when the job resumes, because its disk may not be connected now.
 func (i *Importer) Recreate(m Memo) jobs.Spec {
 	item := Item{Source: m.Source, Target: m.Target, Name: m.Name, Mode: m.Mode,
-		Converts: m.Converts}
+		Converts: m.Converts, Packing: m.Packing}
 	s := i.Job(item)
 	s.Work = func(ctx context.Context, p *jobs.Progress) (string, error) {
-		items := i.Plan([]string{m.Source}, m.Mode, m.Name).Items
+		plan := i.Plan([]string{m.Source}, m.Mode, m.Name)
+		if m.Packing != nil {
+			plan = i.PlanConversion(m.Source, m.Name, *m.Packing)
+		}
+		items := plan.Items
 		if len(items) != 1 {
 			return "", problem.New(problem.NotFound,
 				"The model in "+shown(m.Source)+" has changed", "", "Import it again.")

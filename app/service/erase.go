@@ -19,6 +19,7 @@ import (
 	"headroom/app/chats"
 	"headroom/app/control"
 	"headroom/app/disk"
+	"headroom/app/hub"
 	"headroom/app/jobs"
 	"headroom/app/keys"
 	"headroom/app/library"
@@ -99,9 +100,9 @@ func (d data) inSettings(name string) string {
 	return filepath.Join(filepath.Dir(d.settings.Path()), name)
 }
 
-// jobsFiles returns the file of unfinished jobs, and damaged ones that were set aside.
+// jobsFiles returns the files of unfinished jobs and uploads, and damaged ones that were set aside.
 func (d data) jobsFiles() []string {
-	return append(disk.Copies(d.jobsPath(), damagedLabel), d.jobsPath())
+	return append(disk.Copies(d.jobsPath(), damagedLabel), d.jobsPath(), d.inSettings(uploadsFile))
 }
 
 // before returns an item of the list.
@@ -293,6 +294,9 @@ func (d data) removeJobs(list *jobs.List, gone *stored.Deleted, was stored.Item)
 	}
 	if err := removeAll(disk.Copies(d.jobsPath(), damagedLabel)); err != nil {
 		left = append(left, sentence("A list of unfinished jobs could not be deleted", err))
+	}
+	if err := hub.ForgetUploads(d.inSettings(uploadsFile)); err != nil {
+		left = append(left, sentence("The list of unfinished uploads could not be emptied", err))
 	}
 	gone.Add(was, strings.Join(left, " "))
 }

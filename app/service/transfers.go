@@ -71,7 +71,11 @@ func ImportFolder(given string, s settings.Settings) (string, error) {
 // NewHub returns a client of the hub at that address; "" means $HF_ENDPOINT, or huggingface.co. The
 // error is a Problem.
 func NewHub(endpoint string, tokens *hub.Tokens) (*hub.Client, error) {
-	return hub.New(hub.Options{Cache: library.HubCache(),
+	uploads := ""
+	if dir, err := control.SettingsDir(); err == nil {
+		uploads = filepath.Join(dir, uploadsFile)
+	}
+	return hub.New(hub.Options{Cache: library.HubCache(), Uploads: uploads,
 		Endpoint: cmp.Or(endpoint, os.Getenv("HF_ENDPOINT")), Architectures: engine.Supported(),
 		Token:     func() string { token, _ := tokens.Token(); return token },
 		UserAgent: "headroom/" + version.Version})

@@ -21,6 +21,9 @@ import (
 // jobsFile is the name of the file of unfinished jobs, in the settings folder.
 const jobsFile = "jobs.json"
 
+// uploadsFile is the name of the file of unfinished uploads; see package hub.
+const uploadsFile = "uploads.json"
+
 // damagedLabel is in the name of a file of jobs that was set aside.
 const damagedLabel = "damaged"
 

@@ -83,6 +83,27 @@ func Run(ctx context.Context, source checkpoint.Source, dest string, o Options) 
 	return run(ctx, &conversion{source: source}, dest, o)
 }
 
+// Plan returns the size of what Run would write, or why it would refuse. It reads headers, and
+// writes nothing. Errors are Problems.
+func Plan(source checkpoint.Source, o Options) (bytes int64, err error) {
+	return planned(&conversion{source: source, o: o})
+}
+
+// planned returns the size of the result of c, and closes it.
+func planned(c *conversion) (bytes int64, err error) {
+	defer c.close()
+	if err := c.open(); err != nil {
+		return 0, err
+	}
+	if err := c.plan(); err != nil {
+		return 0, err
+	}
+	for _, s := range c.shards {
+		bytes += s.size
+	}
+	return bytes, nil
+}
+
 // run converts the source of c, and closes it.
 func run(ctx context.Context, c *conversion, dest string, o Options) (Result, error) {
 	begun := time.Now()

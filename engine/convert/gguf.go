@@ -44,18 +44,7 @@ func PlanGGUF(path string) (bytes int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	c := &conversion{model: model}
-	defer c.close()
-	if err := c.open(); err != nil {
-		return 0, err
-	}
-	if err := c.plan(); err != nil {
-		return 0, err
-	}
-	for _, s := range c.shards {
-		bytes += s.size
-	}
-	return bytes, nil
+	return planned(&conversion{model: model})
 }
 
 // openGGUF opens the tensors of the file.

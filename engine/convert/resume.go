@@ -46,6 +46,12 @@ type state struct {
 	total   int64
 }
 
+// Unfinished reports whether a folder has a conversion that was stopped.
+func Unfinished(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, stateFile))
+	return err == nil
+}
+
 // fingerprint returns a digest of the source and of the plan.
 func (c *conversion) fingerprint() string {
 	h := sha256.New()

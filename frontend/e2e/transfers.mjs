@@ -223,6 +223,43 @@ export const transferSteps = [
   ],
 
   [
+    'a model is packed in another way, and the result is in the list',
+    async ({ page, server, shot }) => {
+      if (!real(server)) return 'needs a server of our own';
+      await toModels(page);
+      const rows = page.getByTestId('model');
+      const demoRow = rows.filter({ hasText: /headroom.demo/i }).first();
+      await demoRow.getByRole('button', { name: /^headroom.demo/i }).click();
+      await page.getByRole('button', { name: /^Convert to another quantization: / }).click();
+      const sheet = page.getByRole('dialog', { name: /^Convert / });
+      const status = sheet.getByTestId('conversion');
+      await status.getByText(/^The result has /).waitFor();
+      const size = await status.innerText();
+      await sheet.getByLabel('Bits').selectOption('3');
+      await until('the size follows', async () => {
+        const now = await status.innerText();
+        return /^The result has /.test(now) && now !== size;
+      });
+      assert.match(await status.innerText(), /(Fits|Tight): needs ~[\d.]+ [GM]B, [\d.]+ GB avail/);
+      await lookEverywhere(page, shot, 'convert');
+      await sheet.getByLabel('Name').fill('Converted-3bit');
+      await sheet.getByRole('button', { name: 'Convert', exact: true }).click();
+      await sheet.waitFor({ state: 'detached' });
+      const result = rows.filter({ hasText: 'Converted-3bit' });
+      await result.getByText('3-bit', { exact: false }).waitFor({ timeout: 120_000 });
+      await page
+        .getByRole('button', { name: /^Dismiss: Converted-3bit/ })
+        .first()
+        .click();
+      await page.getByTestId('job').waitFor({ state: 'detached' });
+      await result.getByRole('button', { name: /^Converted-3bit/ }).click();
+      await page.getByRole('button', { name: /^Move to Trash: / }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Move to Trash' }).click();
+      await until('it is gone', async () => (await result.count()) === 0);
+    },
+  ],
+
+  [
     'finished imports leave room for the list, at 200 % zoom and in small windows',
     async ({ page, server, shot }) => {
       if (!real(server)) return 'needs a server of our own';

@@ -90,6 +90,44 @@ test('a GGUF file in the list is converted by an import', async () => {
   expect(acts()).toContain('import copy /home/you/models/small.gguf');
 });
 
+test('a model is packed in another way, after its size and its need were shown', async () => {
+  await open((b) => {
+    b.found = [fakeModel({ id: 'org/Qwen3-x', name: 'Qwen3-x', path: '/home/you/models/Qwen3-x' })];
+  });
+  await click(/^Qwen3-x/, document.querySelector('[data-testid="model"]')!);
+  await click(/^Convert to another quantization: /);
+  const dialog = document.querySelector('dialog')!;
+  const conversion = () => text('[data-testid="conversion"]', dialog);
+  expect(text('h2', dialog)).toMatch(/^Convert Qwen3/);
+  const plans = () => acts().filter((call) => call.startsWith('plan conversion')).length;
+  expect(plans()).toBe(1);
+  expect(conversion()).toMatch(/^The result has 4\.0 GB; the model has 11.4 MB and stays\./);
+  expect(conversion()).toMatch(
+    /(Fits|Tight|Does not fit): needs ~[\d.]+ GB, [\d.]+ GB available\./,
+  );
+  expect(conversion()).toContain('Into /home/you/models, 212.0 GB free.');
+  const choose = async (id: string, value: string) => {
+    const field = dialog.querySelector<HTMLSelectElement>(`#${id}`)!;
+    field.value = value;
+    field.dispatchEvent(new Event('change', { bubbles: true }));
+    await pass(10);
+  };
+  await choose('convert-bits', '6');
+  expect(conversion()).toContain('The result has 6.0 GB');
+  expect(plans()).toBe(2);
+  await choose('convert-mode', 'mxfp4');
+  expect(dialog.querySelector<HTMLSelectElement>('#convert-group')!.disabled).toBe(true);
+  expect(conversion()).toContain('The result has 4.0 GB');
+  const name = dialog.querySelector<HTMLInputElement>('#convert-name')!;
+  name.value = 'mine';
+  name.dispatchEvent(new Event('input', { bubbles: true }));
+  await pass(10);
+  await click(/^Convert$/, dialog);
+  expect(acts().at(-1)).toMatch(/^convert .* {"mode":"mxfp4","bits":4,"group":32} mine$/);
+  expect(document.querySelector('dialog')).toBeNull();
+  expect(text('[data-testid="job"] .title')).toBe('Importing mine');
+});
+
 test('a drop on any page shows a plan, whose mode can be changed before it starts', async () => {
   vi.stubGlobal('runtime', {
     OnFileDrop: (take: typeof dropped) => (dropped = take),

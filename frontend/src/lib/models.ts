@@ -134,6 +134,15 @@ export type Tone = 'good' | 'tight' | 'bad' | 'plain';
 
 const fitTones: Record<Fit, Tone> = { yes: 'good', tight: 'tight', no: 'bad' };
 
+/** Above this share of the available memory, a fit is tight, as app/memory says. */
+const tightShare = 0.85;
+
+/** Whether an estimated need fits, in words, and the tone that colours them. */
+export function fitOf(needBytes: number, roomBytes: number): { text: string; tone: Tone } {
+  const fits = needBytes > roomBytes ? 'no' : needBytes > tightShare * roomBytes ? 'tight' : 'yes';
+  return { text: verdicts.fits[fits], tone: fitTones[fits] };
+}
+
 /** A model's state in one or two words, and the tone that colours them. */
 export function verdict(model: Model, now: number): { text: string; tone: Tone } {
   switch (model.state) {

@@ -129,6 +129,8 @@ export const modelDetails = {
   incompleteFiles: (count: Text) => counted(count, 'file is incomplete', 'files are incomplete'),
   partialFile: (name: Text) => `${name}, partial`,
   missingFile: (name: Text) => `${name}, missing`,
+  convert: 'Convert…',
+  convertLabel: (name: Text) => `Convert to another quantization: ${name}`,
   start: 'Start',
   unload: 'Unload',
   cancelLoading: 'Cancel loading',
@@ -316,6 +318,24 @@ export const transfers = {
   move: (models: Text, bytes: Text) => `Move ${counted(models, 'model', 'models')}, ${bytes}`,
   convert: (models: Text, bytes: Text) => `Convert ${counted(models, 'model', 'models')}, ${bytes}`,
   link: (models: Text, bytes: Text) => `Link ${counted(models, 'model', 'models')}, ${bytes}`,
+};
+
+export const convertSheet = {
+  title: (name: Text) => `Convert ${name}`,
+  mode: 'Mode',
+  affine: 'Affine (integers)',
+  bits: 'Bits',
+  group: 'Group size',
+  name: 'Name',
+  size: (bytes: Text, before: Text) =>
+    `The result has ${bytes}; the model has ${before} and stays.`,
+  need: (verdict: Text, need: Text, available: Text) =>
+    `${verdict}: needs ~${need}, ${available} available.`,
+  into: (folder: Text) => `Into ${folder}.`,
+  intoWithFree: (folder: Text, freeBytes: Text) => `Into ${folder}, ${freeBytes} free.`,
+  checking: 'Checking…',
+  cancel: 'Cancel',
+  convert: 'Convert',
 };
 
 export const importSheet = {

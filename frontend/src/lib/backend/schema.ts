@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 711e3b2472821f72017ee35d6a07296ead86492a9eea7aba5417c5599b186f13
+// SHA-256 of openapi.json: 914255eaca2c2f5c7b0ab810a6163e1e509e31857e3fcbce62c026c537f644b5
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -787,7 +787,14 @@ export interface ImportPlan {
 export interface ImportRequest {
   mode?: 'copy' | 'move' | 'link';
   name?: string;
+  packing?: ImporterPacking;
   paths?: string[];
+}
+
+export interface ImporterPacking {
+  bits?: number;
+  group?: number;
+  mode?: string;
 }
 
 export interface Job {
@@ -1052,6 +1059,7 @@ export interface Schemas {
   ImportItem: ImportItem;
   ImportPlan: ImportPlan;
   ImportRequest: ImportRequest;
+  ImporterPacking: ImporterPacking;
   Job: Job;
   JobList: JobList;
   LogLines: LogLines;
@@ -1119,6 +1127,7 @@ export const nested: Record<string, Record<string, string>> = {
   HubSuggestions: { suggestions: '[]HostSuggestion' },
   ImportItem: { error: 'HostError' },
   ImportPlan: { items: '[]ImportItem' },
+  ImportRequest: { packing: 'ImporterPacking' },
   Job: { error: 'HostError' },
   JobList: { jobs: '[]Job' },
   LogLines: { lines: '[]LogsLine' },

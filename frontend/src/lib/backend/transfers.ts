@@ -12,6 +12,9 @@ export type ImportMode = ImportPlan['mode'];
 /** One model of an import, or a folder that cannot be imported, with the reason. */
 export type ImportItem = schema.ImportItem;
 
+/** How the matrices of a converted model are packed. */
+export type Packing = Required<schema.ImporterPacking>;
+
 export type HubSettings = schema.HubSettings;
 /** Missing fields do not change. An empty token removes the saved one. */
 export type HubChange = schema.HubChange;
@@ -27,6 +30,10 @@ export interface TransfersBackend {
   plan(paths: string[], mode: ImportMode): Promise<ImportPlan>;
   /** Imports every item of the plan that has no error. */
   import(paths: string[], mode: ImportMode): Promise<ImportPlan>;
+  /** Returns what packing a model in another way would do. An empty name is the result's own. */
+  planConversion(model: string, packing: Packing, name: string): Promise<ImportPlan>;
+  /** Packs a model in another way. The model stays. */
+  convert(model: string, packing: Packing, name: string): Promise<ImportPlan>;
   /** Downloads the files; null means those that the model needs. */
   download(id: string, files: string[] | null): Promise<Job>;
   /** Pauses the job and keeps what it has transferred. */
@@ -63,6 +70,24 @@ export class HttpTransfers implements TransfersBackend {
 
   async import(paths: string[], mode: ImportMode): Promise<ImportPlan> {
     return this.#json('ImportPlan', 'POST', 'control/imports', { paths, mode });
+  }
+
+  async planConversion(model: string, packing: Packing, name: string): Promise<ImportPlan> {
+    return this.#json('ImportPlan', 'POST', 'control/imports/plan', {
+      paths: [model],
+      mode: 'copy',
+      name,
+      packing,
+    });
+  }
+
+  async convert(model: string, packing: Packing, name: string): Promise<ImportPlan> {
+    return this.#json('ImportPlan', 'POST', 'control/imports', {
+      paths: [model],
+      mode: 'copy',
+      name,
+      packing,
+    });
   }
 
   async download(id: string, files: string[] | null): Promise<Job> {

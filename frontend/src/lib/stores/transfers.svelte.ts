@@ -11,9 +11,11 @@ import type {
   ImportMode,
   ImportPlan,
   Job,
+  Packing,
   Suggestion,
   TransfersBackend,
 } from '../backend/transfers';
+import type { Model } from '../backend/types';
 import { baseOf, type Family } from '../hub';
 
 export class TransfersStore {
@@ -28,6 +30,11 @@ export class TransfersStore {
   paths = $state.raw<string[] | null>(null);
   mode = $state<ImportMode>('copy');
   plan = $state.raw<ImportPlan | null>(null);
+
+  /** The model that is to be packed in another way; null: none. */
+  converting = $state.raw<Model | null>(null);
+  conversion = $state.raw<ImportPlan | null>(null);
+  #conversions = 0;
 
   /** The results of the last search; null before it. */
   found = $state.raw<HubModel[] | null>(null);
@@ -84,6 +91,31 @@ export class TransfersStore {
       async () => void (await this.#backend.import(paths, this.mode)),
     );
     if (begun) this.discardPlan();
+  }
+
+  /** Shows the sheet that packs a model in another way; null closes it. */
+  askToConvert(model: Model | null): void {
+    this.converting = model;
+    this.conversion = null;
+    this.error = null;
+    this.#conversions++;
+  }
+
+  async planConversion(model: string, packing: Packing, name: string): Promise<void> {
+    const asked = ++this.#conversions;
+    await this.#act('plan conversion', async () => {
+      const plan = await this.#backend.planConversion(model, packing, name);
+      if (asked === this.#conversions) this.conversion = plan;
+    });
+  }
+
+  async convert(model: string, packing: Packing, name: string): Promise<void> {
+    const begun = await this.#act('convert', async () => {
+      const plan = await this.#backend.convert(model, packing, name);
+      const refused = plan.items.find(({ error }) => error)?.error;
+      if (refused) throw new HeadroomError(refused);
+    });
+    if (begun) this.askToConvert(null);
   }
 
   /** Downloads the files; null means those that the model needs. */

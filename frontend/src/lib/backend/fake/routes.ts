@@ -6,6 +6,7 @@ import api from '../openapi.json';
 import type * as schema from '../schema';
 import type { ModelOptions } from '../types';
 import type { FakeBackend } from './backend';
+import type { Packing } from '../transfers';
 import { refusal } from './refusal';
 
 type Paths = typeof api.paths;
@@ -13,6 +14,14 @@ type Paths = typeof api.paths;
 type Route = {
   [Path in keyof Paths]: `${Uppercase<keyof Paths[Path] & string>} ${Path}`;
 }[keyof Paths];
+
+/** The packing of a request, with the defaults of the server. */
+const packed = ({ packing }: schema.ImportRequest): Packing => ({
+  mode: 'affine',
+  bits: 4,
+  group: 64,
+  ...packing,
+});
 
 interface Call<Body = unknown> {
   /** The {id} or {key} in the path; empty where the path has none. */
@@ -127,9 +136,13 @@ const handlers: Record<Exclude<Route, 'GET /control/events'>, Handler> = {
   'POST /control/jobs/{id}/resume': ({ transfers }, { id }) => transfers.resume(id),
   'DELETE /control/jobs/{id}': ({ transfers }, { id }) => transfers.remove(id),
   'POST /control/imports/plan': ({ transfers }, { body }: Call<schema.ImportRequest>) =>
-    transfers.plan(body.paths ?? [], body.mode ?? 'copy'),
+    body.packing
+      ? transfers.planConversion(body.paths?.[0] ?? '', packed(body), body.name ?? '')
+      : transfers.plan(body.paths ?? [], body.mode ?? 'copy'),
   'POST /control/imports': ({ transfers }, { body }: Call<schema.ImportRequest>) =>
-    transfers.import(body.paths ?? [], body.mode ?? 'copy'),
+    body.packing
+      ? transfers.convert(body.paths?.[0] ?? '', packed(body), body.name ?? '')
+      : transfers.import(body.paths ?? [], body.mode ?? 'copy'),
   'POST /control/downloads': ({ transfers }, { body }: Call<schema.DownloadRequest>) =>
     transfers.download(body.id ?? '', body.files ?? null),
   'GET /control/hub': ({ transfers }) => transfers.hub(),

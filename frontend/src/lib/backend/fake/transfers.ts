@@ -7,6 +7,7 @@ import type {
   HubSettings,
   ImportItem,
   ImportMode,
+  Packing,
   ImportPlan,
   Job,
   Suggestion,
@@ -108,6 +109,36 @@ export class FakeTransfers implements TransfersBackend {
     const items = plan.items.map((item) =>
       item.error ? item : { ...item, job: this.begin('import', item.name, item.bytes).id },
     );
+    return { ...plan, items };
+  }
+
+  async planConversion(model: string, packing: Packing, name: string): Promise<ImportPlan> {
+    this.#did(`plan conversion ${model} ${JSON.stringify(packing)} ${name}`);
+    const bits = packing.mode === 'affine' ? packing.bits : 4;
+    const own = packing.mode === 'affine' ? `${bits}bit` : packing.mode;
+    const item = {
+      ...this.item(model, 'copy'),
+      name: name || `${model.split('/').at(-1)}-${own}`,
+      bytes: bits * 1e9,
+      writtenBytes: bits * 1e9,
+      converts: true,
+    };
+    return {
+      mode: 'copy',
+      folder: '/home/you/models',
+      items: [item],
+      writtenBytes: item.writtenBytes,
+      freeBytes: 212e9,
+    };
+  }
+
+  async convert(model: string, packing: Packing, name: string): Promise<ImportPlan> {
+    const plan = await this.planConversion(model, packing, name);
+    this.#did(`convert ${model} ${JSON.stringify(packing)} ${name}`);
+    const items = plan.items.map((item) => ({
+      ...item,
+      job: this.begin('import', item.name, item.bytes).id,
+    }));
     return { ...plan, items };
   }
 
