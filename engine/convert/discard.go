@@ -15,6 +15,9 @@ import (
 // created returns the names of the files that the conversion creates in its folder.
 func (c *conversion) created() ([]string, error) {
 	names := []string{indexFile, "README.md", "config.json"}
+	if c.sample != nil {
+		names = append(names, calibratedFile)
+	}
 	for _, s := range c.shards {
 		names = append(names, s.name, s.name+partial)
 	}

@@ -127,7 +127,7 @@ func (r *rounding) round(p Packed, sums []float64, chooses bool) {
 				PutCodes(packed, codes, r.f.Bits)
 			}
 		}
-		if end := start + group; end < n {
+		if end := start + group; end < n && !r.h.diagonal {
 			addOuter(r.h.isa, r.targets.at(0, end), r.errors, r.h.a.at(start, end), r.count,
 				n-end, group, 1)
 		}
@@ -151,7 +151,7 @@ func (r *rounding) roundGroup(codes []uint8, i, start int, scale, bias float64,
 		sum += float64(float64(row[j]*off) * off)
 		e := weights[j] - value
 		r.errors.data[j*r.errors.stride+i] = e
-		for k := j + 1; k < group; k++ {
+		for k := j + 1; k < group && !r.h.diagonal; k++ {
 			targets[k] += float64(e * row[k])
 		}
 	}

@@ -21,6 +21,8 @@ type Hessian struct {
 	a       matrix // the upper triangle, and after Factor that of M, with D on the diagonal
 	isa     cpu.ISA
 	threads int
+
+	diagonal bool // there were no inputs: after Factor it is the identity
 }
 
 // HessianBytes returns the memory of a Hessian of n columns.
@@ -57,6 +59,13 @@ func (h *Hessian) Add(count int, input func(i int) []float32, weight float64) {
 	}
 }
 
+// AddHessian adds another Hessian of as many columns, which is not factored.
+func (h *Hessian) AddHessian(other *Hessian) {
+	for i, v := range other.a.data {
+		h.a.data[i] += v
+	}
+}
+
 // Factor adds damping times the mean of the diagonal to the diagonal, and factors the result. A
 // Hessian that is zero becomes the identity. The error says that H has no such factors.
 func (h *Hessian) Factor(damping float64) error {
@@ -69,10 +78,13 @@ func (h *Hessian) Factor(damping float64) error {
 		if sum != 0 || damping == 0 {
 			return fmt.Errorf("the inputs of a layer have the mean square %g", sum/float64(n))
 		}
-		shift = 1
+		shift, h.diagonal = 1, true
 	}
 	for i := range n {
 		h.a.data[i*n+i] += shift
+	}
+	if h.diagonal {
+		return nil
 	}
 	panel := matrix{make([]float64, factorBlock*n), n}  // columns of M, each as a row
 	scaled := matrix{make([]float64, factorBlock*n), n} // the same times D
