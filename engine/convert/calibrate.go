@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,6 +44,8 @@ const (
 	packedElements = 1 << 23
 	// passBytes is the memory for the activations of the pass, unless 2048 tokens need more.
 	passBytes = 3 << 30
+	// oneSequenceTokens is how many tokens are used of a model that gets one sequence.
+	oneSequenceTokens = 4096
 )
 
 // calibration is the packing of matrices for the inputs that they get.
@@ -93,19 +94,20 @@ func (c *conversion) readSample(ctx context.Context) error {
 	if err := c.checkCalibration(); err != nil || c.o.Calibrate == "" {
 		return err
 	}
-	source, most := c.source, sampleTokens
-	if c.model == nil && c.isPlain() {
+	if c.model != nil {
+		_, err := os.Stat(c.o.Calibrate) // the plain model has the tokenizer
+		return wrapSample(err)
+	}
+	size := defaultSample
+	if c.isPlain() {
 		m, err := models.Load(c.weights)
 		if err != nil {
 			return err
 		}
-		most = passTokens(m)
-	}
-	if c.model != nil {
-		return nil // the plain model has the tokenizer
+		size = sampleSizeOf(m)
 	}
 	var err error
-	c.sample, err = readSample(ctx, c.o.Calibrate, source, most)
+	c.sample, err = readSample(ctx, c.o.Calibrate, c.source, size)
 	return err
 }
 
@@ -228,7 +230,7 @@ func (c *conversion) calibrate(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if head := k.model.head(); head != nil {
+	if head := k.model.head(); head != nil && !k.done[k.model.targets[head].t] {
 		k.pack(inputs{count: len(hidden), row: func(i int) []float32 { return hidden[i] }},
 			[]*kernels.Weight{head})
 	}
@@ -414,12 +416,11 @@ func (k *calibration) keep(p packing) {
 	}
 }
 
-// packEmbedding packs an embedding that is not the head, too. Its rows are no sums over inputs, so
-// each group is packed for the least error of its own. One that is the head is packed as that, last.
+// packEmbedding packs an embedding. Its rows are inputs themselves and no sums over inputs, so each
+// group is packed for the least error of its own. That is so for one that is the head, too: feedback
+// for the head would make the inputs of all layers worse.
 func (k *calibration) packEmbedding(w *kernels.Weight) {
-	if w != k.model.head() {
-		k.pack(inputs{}, []*kernels.Weight{w})
-	}
+	k.pack(inputs{}, []*kernels.Weight{w})
 }
 
 // packRest packs what the pass has not multiplied with.
@@ -443,12 +444,25 @@ func (k *calibration) packRest() {
 	}
 }
 
-// passTokens returns how many tokens of a model are computed in one pass.
-func passTokens(m models.Model) int {
-	o := runner.Options{KV: calibrationKV, Pages: 32, Slots: 1, BatchRows: 1024, LogitsRows: 1}
+// sampleSizeOf returns how much of a text a pass of a model can have. The ring of a layer with a
+// window is as long as the pass for each sequence, so such a model gets one.
+func sampleSizeOf(m models.Model) sampleSize {
+	const rows = 1024
+	o := runner.Options{KV: calibrationKV, Pages: rows / cache.PageTokens, Slots: 1,
+		BatchRows: rows, LogitsRows: 1}
 	scratch, _ := runner.ScratchBytes(m, o)
-	most := int(math.Floor(passBytes / (float64(scratch) / 1024)))
-	return min(sampleTokens, max(2048, most/1024*1024))
+	spec, size := m.Spec(), defaultSample
+	perToken := scratch / rows
+	for _, l := range spec.Layers {
+		perToken += 2 * kernels.F16.Size() * l.KVHeads * l.HeadDim
+		size.one = size.one || l.Window > 0
+	}
+	size.tokens = min(sampleTokens, max(2*rows, passBytes/perToken/rows*rows))
+	size.sequence = min(size.sequence, spec.ContextTokens)
+	if size.one {
+		size.tokens = min(size.tokens, oneSequenceTokens, spec.ContextTokens)
+	}
+	return size
 }
 
 var calibrationKV = cache.Plain(kernels.F16)

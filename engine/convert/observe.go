@@ -5,10 +5,14 @@ package convert
 // it.
 
 import (
+	"fmt"
+	"slices"
+
 	"headroom/engine/batch"
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
 	"headroom/engine/models"
+	"headroom/engine/problem"
 	"headroom/engine/runner"
 	"headroom/kernels"
 	"headroom/kernels/cpu"
@@ -92,8 +96,13 @@ func openObserved(c *conversion, s *sampleText,
 			row += w.Experts * w.N
 		}
 	}
-	pages, longest := 0, 0
+	pages, longest, vocabulary := 0, 0, m.Spec().VocabSize
 	for _, ids := range s.sequences {
+		if id := slices.Max(ids); int(id) >= vocabulary {
+			return o, problem.New(problem.BadRequest, "The calibration text cannot be used",
+				fmt.Sprintf("it has token %d, and the model has %d", id, vocabulary),
+				"Use a text without special tokens, or the tokenizer of this model.")
+		}
 		pages += (len(ids) + cache.PageTokens - 1) / cache.PageTokens
 		longest = max(longest, len(ids))
 	}

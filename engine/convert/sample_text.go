@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"headroom/engine/chat"
@@ -46,10 +47,18 @@ type document struct {
 	Messages []chat.Message `json:"messages"`
 }
 
-// readSample reads the file for a model. It takes at most so many tokens, from texts all over the
-// file. Errors are Problems.
-func readSample(ctx context.Context, path string, source checkpoint.Source, most int) (*sampleText,
-	error) {
+// sampleSize is how much of a text a model can take.
+type sampleSize struct {
+	tokens   int  // of all sequences, at most
+	sequence int  // tokens of a sequence, at most
+	one      bool // there is one sequence, of all texts
+}
+
+var defaultSample = sampleSize{tokens: sampleTokens, sequence: sequenceTokens}
+
+// readSample reads the file for a model. It takes text from all over the file. Errors are Problems.
+func readSample(ctx context.Context, path string, source checkpoint.Source, size sampleSize) (
+	*sampleText, error) {
 	info, err := os.Stat(path)
 	if err == nil && info.Size() > mostSampleBytes {
 		return nil, sampleProblem(path, "it has %d MB, and at most %d MB are read",
@@ -60,8 +69,7 @@ func readSample(ctx context.Context, path string, source checkpoint.Source, most
 		data, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, problem.Wrap(problem.BadRequest, err, "The calibration text cannot be read",
-			"Check the path.")
+		return nil, wrapSample(err)
 	}
 	processor, err := textproc.Read(source)
 	if err != nil {
@@ -81,8 +89,8 @@ func readSample(ctx context.Context, path string, source checkpoint.Source, most
 			return nil, problem.Wrap(problem.BadRequest, err,
 				"The calibration text cannot be encoded", "Use another text.")
 		}
-		for from := 0; from < len(ids); from += sequenceTokens {
-			all = append(all, ids[from:min(from+sequenceTokens, len(ids))])
+		for from := 0; from < len(ids); from += size.sequence {
+			all = append(all, ids[from:min(from+size.sequence, len(ids))])
 		}
 		total += len(ids)
 	}
@@ -90,7 +98,10 @@ func readSample(ctx context.Context, path string, source checkpoint.Source, most
 		return nil, sampleProblem(path, "it has %d tokens, and at least %d are needed", total,
 			leastSampleTokens)
 	}
-	s.take(all, total, most)
+	s.take(all, total, size.tokens)
+	if size.one {
+		s.sequences = [][]int32{slices.Concat(s.sequences...)}
+	}
 	return s, nil
 }
 
@@ -110,6 +121,15 @@ func (s *sampleText) take(all [][]int32, total, most int) {
 		at += len(ids)
 	}
 	s.left = total > s.tokens
+}
+
+// wrapSample returns the Problem of a file that cannot be read.
+func wrapSample(err error) error {
+	if err == nil {
+		return nil
+	}
+	return problem.Wrap(problem.BadRequest, err, "The calibration text cannot be read",
+		"Check the path.")
 }
 
 func sampleProblem(path, format string, args ...any) error {
