@@ -22,6 +22,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
@@ -135,7 +136,11 @@ func (c *conversion) convertPlain(ctx context.Context, dest string) (done Result
 	o := c.o
 	first := Options{Dequantize: true, DType: o.DType, Adapter: o.Adapter, Progress: o.Progress,
 		Warn: o.Warn, threads: o.threads, free: o.free}
+	var created []string
 	first.Verify = func(plain string) error {
+		if s, ok := readState(plain); ok {
+			created = s.Files
+		}
 		second := o
 		second.Adapter, second.Warn = "", func(text string) {
 			if !strings.HasPrefix(text, blockLost) { // the first conversion says so
@@ -153,7 +158,7 @@ func (c *conversion) convertPlain(ctx context.Context, dest string) (done Result
 	if err != nil {
 		return Result{}, err
 	}
-	return done, wrap(os.RemoveAll(folder), "The plain model beside the result cannot be removed")
+	return done, removeCreated(folder, created, "plain model beside the result")
 }
 
 // placeCalibrated sets the places of matrices in the file beside the result, and returns its size.
@@ -196,7 +201,7 @@ func (c *conversion) calibrate(ctx context.Context) (err error) {
 	}
 	size := c.placeCalibrated()
 	path := filepath.Join(c.dest, calibratedFile)
-	k.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	k.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o644)
 	if err == nil {
 		c.packed = k.file
 		err = k.file.Truncate(size)

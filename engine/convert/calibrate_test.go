@@ -194,6 +194,42 @@ func TestCalibrateFamilies(t *testing.T) {
 	}
 }
 
+// TestCalibrateUnpacked: a model of another layout is unpacked first. If the conversion is stopped,
+// the plain model stays for the next run.
+func TestCalibrateUnpacked(t *testing.T) {
+	source := t.TempDir()
+	if err := os.CopyFS(source, os.DirFS("../models/testdata/tiny/llama_awq")); err != nil {
+		t.Fatal(err)
+	}
+	withTokenizer(t, source)
+	o := Options{Quantize: true, Bits: 3, Group: 32, Calibrate: digits(t, 1, 1100)}
+	whole := filepath.Join(t.TempDir(), "whole")
+	if _, err := Run(t.Context(), at(source), whole, o); err != nil {
+		t.Fatal(err)
+	}
+	dest, packed := filepath.Join(t.TempDir(), "dest"), 0
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := o
+	stopped.Calibrated = func(int64, int64) {
+		if packed++; packed == 5 {
+			cancel()
+		}
+	}
+	if _, err := Run(ctx, at(source), dest, stopped); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if !exists(dest + ".plain") {
+		t.Error("the plain model is gone")
+	}
+	if _, err := Run(t.Context(), at(source), dest, o); err != nil {
+		t.Fatal(err)
+	}
+	if exists(dest + ".plain") {
+		t.Error("the plain model is left")
+	}
+	equalFiles(t, files(t, dest), files(t, whole))
+}
+
 // TestTarget: the result has at most the bits that were asked for, and most of them.
 func TestTarget(t *testing.T) {
 	source, text := runnable(t), digits(t, 1, 1100)
