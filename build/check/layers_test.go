@@ -117,7 +117,7 @@ var layers = []row{
 	{"One step on the device: the only caller of an architecture's forward pass.", []string{
 		"engine/runner",
 	}},
-	{"Conversions of models to MLX's format, in any packing. They run on the CPU, and a calibrated " +
+	{"Conversions of models to MLX's format, in any packing. They run on the CPU. A calibrated " +
 		"one runs the model.", []string{
 		"engine/convert",
 	}},

@@ -422,7 +422,7 @@ func (k *calibration) keep(p packing) {
 }
 
 // packEmbedding packs an embedding. Its rows are inputs themselves and no sums over inputs, so each
-// group is packed for the least error of its own. That is so for one that is the head, too: feedback
+// group is packed for the least error of its own. One that is the head is no exception: feedback
 // for the head would make the inputs of all layers worse.
 func (k *calibration) packEmbedding(w *kernels.Weight) {
 	k.pack(inputs{}, []*kernels.Weight{w})

@@ -12,12 +12,11 @@ import (
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
 	"headroom/engine/models"
+	"headroom/engine/ops"
 	"headroom/engine/problem"
 	"headroom/engine/runner"
 	"headroom/kernels"
 	"headroom/kernels/cpu"
-	"headroom/kernels/embedding"
-	"headroom/kernels/matmul"
 )
 
 // inputs are the rows that a matrix is multiplied with. The zero value has none.
@@ -180,26 +179,8 @@ func (o *observed) newBytes(n int) []byte {
 
 // Run implements kernels.Device.
 func (o *observed) Run(op kernels.Op) {
-	switch op := op.(type) {
-	case *matmul.Linear:
-		o.before(o.inputsOf(op.X), op.Parts)
-	case *matmul.Experts:
-		x := o.inputsOf(op.X)
-		x.ids, x.per = op.IDs, max(op.IDs.Rows*op.IDs.Cols/max(op.X.Rows, 1), 1)
-		o.before(x, op.Parts)
-	case *matmul.GateUp:
-		x := o.inputsOf(op.X)
-		if !op.IDs.IsNone() {
-			x.ids, x.per = op.IDs, max(op.IDs.Rows*op.IDs.Cols/max(op.X.Rows, 1), 1)
-		}
-		parts := []matmul.Part{{W: op.Gate}, {W: op.Up}}
-		o.before(x, parts)
-		op.Gate, op.Up = parts[0].W, parts[1].W
-	case *embedding.Lookup:
-		if o.lookup != nil {
-			o.lookup(op.W)
-		}
-		op.W = o.current(op.W)
+	if p, ok := ops.ProductOf(op); ok {
+		o.before(p)
 	}
 	o.Device.Run(op)
 	clear(o.swapped)
@@ -210,16 +191,23 @@ func (o *observed) Run(op kernels.Op) {
 }
 
 // before tells of a product, and puts other matrices in the place of its own.
-func (o *observed) before(x inputs, parts []matmul.Part) {
-	weights := make([]*kernels.Weight, len(parts))
-	for i := range parts {
-		weights[i] = parts[i].W
+func (o *observed) before(p ops.Product) {
+	weights := make([]*kernels.Weight, len(p.Weights))
+	for i, w := range p.Weights {
+		weights[i] = *w
 	}
-	if o.see != nil {
+	x := inputs{count: p.X.Rows, row: p.X.Row}
+	if !p.IDs.IsNone() {
+		x.ids, x.per = p.IDs, max(p.IDs.Rows*p.IDs.Cols/max(p.X.Rows, 1), 1)
+	}
+	switch {
+	case p.Lookup && o.lookup != nil:
+		o.lookup(weights[0])
+	case !p.Lookup && o.see != nil:
 		o.see(x, weights)
 	}
-	for i := range parts {
-		parts[i].W = o.current(parts[i].W)
+	for _, w := range p.Weights {
+		*w = o.current(*w)
 	}
 }
 
@@ -229,8 +217,4 @@ func (o *observed) current(w *kernels.Weight) *kernels.Weight {
 		return other
 	}
 	return w
-}
-
-func (o *observed) inputsOf(x kernels.Tensor) inputs {
-	return inputs{count: x.Rows, row: x.Row}
 }

@@ -168,7 +168,8 @@ func demoTexts(t *testing.T) (calibration, text string) {
 }
 
 // TestQuality prints a table of losses. HEADROOM_QUALITY is "demo", or names an original, a
-// calibration text and a text that is measured, and then results that are measured, too, separated by colons.
+// calibration text and a text that is measured, and then results that are measured, too, separated
+// by colons.
 func TestQuality(t *testing.T) {
 	var model, calibration, text string
 	var results []string

@@ -110,9 +110,9 @@ func (f Format) values(p Packed, n, row int, dtype kernels.DType) []float64 {
 	return all
 }
 
-// TestFeedbackIsGPTQ rounds a layer by the update of the paper: after each column, the errors over
-// the diagonal of the inverse of the Hessian of the columns that are left change those columns. With
-// the scales and biases of PackWithFeedback, that gives its codes.
+// TestFeedbackIsGPTQ rounds a layer by the update of the paper. After each column, its error over
+// the diagonal of the inverse Hessian of the columns that are left changes those columns. With the
+// scales and biases of PackWithFeedback, that gives its codes.
 func TestFeedbackIsGPTQ(t *testing.T) {
 	for _, bits := range []int{2, 3, 4, 8} {
 		l := newTestLayer(1, 96, 7, 300)
