@@ -93,6 +93,8 @@ type ConvertFlags struct {
 	GroupSize      int      `aliases:"q-group-size" help:"Elements of a row that share a scale: 32, 64 or 128 in affine. Default: that of the mode." placeholder:"N"`
 	Mode           string   `aliases:"q-mode" help:"How elements are packed: affine (4 bits in groups of 64), mxfp4 (4, 32), mxfp8 (8, 32) or nvfp4 (4, 16). Default: affine." enum:",affine,mxfp4,mxfp8,nvfp4" default:"" placeholder:"MODE"`
 	QuantPredicate string   `help:"Recipe with two numbers of bits: mixed_2_6, mixed_3_4, mixed_3_6 or mixed_4_6. The larger one is for the head and some projections of values and down." enum:",mixed_2_6,mixed_3_4,mixed_3_6,mixed_4_6" default:"" placeholder:"RECIPE"`
+	Calibrate      string   `help:"Text that tells which errors matter: plain text, or JSON Lines of {\"text\"} or {\"messages\"}. Rounding then follows the inputs that each matrix gets (GPTQ), for a smaller loss at the same size." type:"path" placeholder:"FILE"`
+	TargetBPW      float64  `name:"target-bpw" help:"Bits per weight of the whole result, at most: 2.25 to 8.5. Matrices get 2 to 8 bits by what their rounding changes. It needs --calibrate." placeholder:"N"`
 	Override       []string `help:"Format of a module by its path, in which * stands for any text: PATH=8, PATH=4:32, PATH=mxfp4 or PATH=plain; may be repeated." placeholder:"PATH=FORMAT" sep:"none"`
 	Dequantize     bool     `short:"d" help:"Unpack a packed model."`
 	DType          string   `name:"dtype" help:"Type of what is not packed, and of scales: float16 (fp16, f16), bfloat16 (bf16) or float32 (fp32, f32). Default: that of config.json, or of each tensor; of a GGUF file, float16 where it has blocks." enum:",float16,fp16,f16,bfloat16,bf16,float32,fp32,f32" default:"" placeholder:"TYPE"`
@@ -120,7 +122,8 @@ func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, fi
 	}
 	o := convert.Options{Adapter: adapter,
 		Quantize: c.Quantize || c.Bits != 0 || c.GroupSize != 0 || c.Mode != "" ||
-			c.QuantPredicate != "" || c.Override != nil,
+			c.QuantPredicate != "" || c.Override != nil || c.Calibrate != "" || c.TargetBPW != 0,
+		Calibrate: c.Calibrate, TargetBPW: c.TargetBPW,
 		Mode: c.Mode, Bits: c.Bits, Group: c.GroupSize, Recipe: c.QuantPredicate,
 		Overrides: c.Override, Dequantize: c.Dequantize, DType: dtypeOf(c.DType),
 		Warn: func(text string) { fmt.Fprintln(t.err, printable(text)) },
@@ -130,6 +133,8 @@ func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, fi
 	}
 	p := newConvertProgress(t.err)
 	o.Progress = p.update
+	o.Calibrated = func(done, total int64) { p.say("Calibrating", done, total) }
+	o.Probed = func(done, total int) { p.say("Probing matrices", int64(done), int64(total)) }
 	var done convert.Result
 	if file != "" {
 		done, err = convert.RunGGUF(ctx, file, c.Dest, o)
@@ -239,6 +244,26 @@ func (p *convertProgress) update(done, total int64) {
 	}
 	if p.onTerminal {
 		fmt.Fprint(p.out, "\r\x1b[K"+clip(line, 120))
+		return
+	}
+	fmt.Fprintln(p.out, line)
+}
+
+// say shows how much of a step before the writing is done.
+func (p *convertProgress) say(what string, done, total int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now, every := time.Now(), reportEvery
+	if p.onTerminal {
+		every = 250 * time.Millisecond
+	}
+	if now.Sub(p.shown) < every {
+		return
+	}
+	p.shown = now
+	line := fmt.Sprintf("%s: %d %%", what, min(100*done/max(total, 1), 100))
+	if p.onTerminal {
+		fmt.Fprint(p.out, "\r\x1b[K"+line)
 		return
 	}
 	fmt.Fprintln(p.out, line)

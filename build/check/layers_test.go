@@ -111,14 +111,15 @@ var layers = []row{
 	{"Architectures: one file each, with layers under the names of the checkpoint.", []string{
 		"engine/models",
 	}},
-	{"Conversions of models to MLX's format, in any packing. They run on the CPU.", []string{
-		"engine/convert",
-	}},
 	{"Proposals of tokens that may come next. They know no device and no clock.", []string{
 		"engine/draft",
 	}},
 	{"One step on the device: the only caller of an architecture's forward pass.", []string{
 		"engine/runner",
+	}},
+	{"Conversions of models to MLX's format, in any packing. They run on the CPU. A calibrated " +
+		"one runs the model.", []string{
+		"engine/convert",
 	}},
 	{"The plan made before a model is loaded, and the loop that serves it. They do not import " +
 		"each other.", []string{

@@ -16,6 +16,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -51,10 +52,21 @@ type Options struct {
 	// unpacked, unless it is quantized again.
 	Adapter string
 
+	// Calibrate is a file of text: plain, or JSON Lines of {"text"} or {"messages"}. Matrices are
+	// then packed for the inputs that they get when the model reads it; "": as MLX does.
+	Calibrate string
+	// TargetBPW is how many bits per weight the result has at most, if it is not 0. Matrices get
+	// bits by what their rounding changes for the calibration text.
+	TargetBPW float64
+
 	// Name is that of the model on Hugging Face, for the card; "": it is not known.
 	Name string
 	// Progress, if it is not nil, is called now and then with the size of what is written.
 	Progress func(done, total int64)
+	// Calibrated, if it is not nil, is called after each packed matrix with the size of all so far.
+	Calibrated func(done, total int64)
+	// Probed, if it is not nil, is called before each matrix is probed for TargetBPW.
+	Probed func(done, total int)
 	// Verify, if it is not nil, is called when the folder is complete. If it returns an error, Run
 	// returns it, and the conversion counts as stopped: see Discard.
 	Verify func(folder string) error
@@ -127,12 +139,23 @@ func run(ctx context.Context, c *conversion, dest string, o Options) (Result, er
 	if err := c.plan(); err != nil {
 		return Result{}, err
 	}
+	if err := c.readSample(ctx); err != nil {
+		return Result{}, err
+	}
+	if o.Calibrate != "" && !c.isPlain() {
+		return c.convertPlain(ctx, dest)
+	}
 	if err := c.begin(dest); err != nil {
 		return Result{}, err
 	}
 	defer c.unlock()
 	c.warnOfBlock()
 	c.warnOfPlain()
+	if o.Calibrate != "" {
+		if err := c.calibrate(ctx); err != nil {
+			return Result{}, err
+		}
+	}
 	if err := c.write(ctx); err != nil {
 		return Result{}, err
 	}
@@ -160,6 +183,10 @@ type conversion struct {
 	adapter [sha256.Size]byte // its digest
 	weights *checkpoint.Weights
 	reads   *reader
+
+	sample          *sampleText // for calibration; nil: there is none
+	packed          io.ReaderAt // the matrices that are calibrated
+	calibratedBytes int64
 
 	tensors    []*tensor
 	shards     []*shard
@@ -209,6 +236,9 @@ func (c *conversion) check() (err error) {
 func (c *conversion) close() {
 	if c.model != nil {
 		_ = c.model.File.Close()
+	}
+	if file, ok := c.packed.(io.Closer); ok {
+		_ = file.Close()
 	}
 	if c.weights != nil {
 		c.reads.close()
@@ -290,13 +320,14 @@ func (c *conversion) checkPacking(values []checkpoint.Values) error {
 	return nil
 }
 
+const blockLost = "The result lacks the model's block that drafts tokens (MTP)"
+
 // warnOfBlock says that the model's block that drafts tokens is not in the result.
 func (c *conversion) warnOfBlock() {
-	const lost = "The result lacks the model's block that drafts tokens (MTP)"
 	if file := c.source.BlockFile(); file != "" {
-		c.o.Warn(lost + ". To have it, copy " + file + " into its folder.")
+		c.o.Warn(blockLost + ". To have it, copy " + file + " into its folder.")
 	} else if c.block {
-		c.o.Warn(lost + ", as with mlx-lm. Decoding is slower without it.")
+		c.o.Warn(blockLost + ", as with mlx-lm. Decoding is slower without it.")
 	}
 }
 

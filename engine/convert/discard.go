@@ -15,6 +15,9 @@ import (
 // created returns the names of the files that the conversion creates in its folder.
 func (c *conversion) created() ([]string, error) {
 	names := []string{indexFile, "README.md", "config.json"}
+	if c.sample != nil {
+		names = append(names, calibratedFile)
+	}
 	for _, s := range c.shards {
 		names = append(names, s.name, s.name+partial)
 	}
@@ -40,23 +43,29 @@ func Discard(dest string) error {
 		return err
 	}
 	defer func() { _ = lock.Unlock() }()
+	return removeCreated(dest, append(s.Files, stateFile, lockFile), "unfinished conversion")
+}
+
+// removeCreated removes files that a conversion has made, and then the folder. what is what they
+// are, for errors.
+func removeCreated(dest string, names []string, what string) error {
 	root, err := os.OpenRoot(dest)
 	if err != nil {
-		return wrap(err, "The unfinished conversion cannot be removed")
+		return wrap(err, "The "+what+" cannot be removed")
 	}
 	defer root.Close()
-	for _, name := range append(s.Files, stateFile, lockFile) {
+	for _, name := range names {
 		info, err := root.Lstat(name)
 		if err == nil && info.Mode().IsRegular() {
 			err = root.Remove(name)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return wrap(err, "The unfinished conversion cannot be removed")
+			return wrap(err, "The "+what+" cannot be removed")
 		}
 	}
 	if err := os.Remove(dest); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return problem.New(problem.Exists,
-			"The unfinished conversion has files that are not its own", "they were kept",
+			"The "+what+" has files that are not its own", "they were kept",
 			"Look at "+dest+" yourself.")
 	}
 	disk.SyncDir(filepath.Dir(dest))

@@ -38,6 +38,11 @@ func (c *conversion) finish() error {
 			return wrap(err, "The files beside the weights cannot be written")
 		}
 	}
+	if c.packed != nil {
+		if err := os.Remove(filepath.Join(c.dest, calibratedFile)); err != nil {
+			return wrap(err, "The packed matrices cannot be removed")
+		}
+	}
 	disk.SyncDir(c.dest)
 	if c.o.Verify != nil {
 		if err := c.o.Verify(c.dest); err != nil {

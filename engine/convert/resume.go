@@ -39,8 +39,11 @@ type state struct {
 	Plan   string              `json:"plan"`
 	Shards map[string][]uint32 `json:"shards"` // of finished files: a checksum of each piece
 	// Lost is what the finished files have lost of a GGUF file, by its types.
-	Lost  map[gguf.Type]loss `json:"lost,omitempty"`
-	Files []string           `json:"files"` // that the conversion creates, finished or not
+	Lost map[gguf.Type]loss `json:"lost,omitempty"`
+	// Calibrated has the checksums of the matrices that are packed, and Bits what they have.
+	Calibrated map[string]uint32 `json:"calibrated,omitempty"`
+	Bits       map[string]int    `json:"bits,omitempty"`
+	Files      []string          `json:"files"` // that the conversion creates, finished or not
 
 	written atomic.Int64
 	total   int64
@@ -56,6 +59,9 @@ func Unfinished(dir string) bool {
 func (c *conversion) fingerprint() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %x\n", version, c.adapter)
+	if c.sample != nil {
+		fmt.Fprintf(h, "%x %d %v\n", c.sample.digest, c.sample.tokens, c.o.TargetBPW)
+	}
 	for _, t := range c.tensors {
 		fmt.Fprintf(h, "%s %v %v %v %v %v\n", t.name, t.shape, t.pick, t.transposed, t.add, t.kept)
 	}
@@ -100,6 +106,7 @@ func (c *conversion) begin(dest string) error {
 	c.state.Plan, c.state.Shards, c.state.total = plan, map[string][]uint32{}, c.bytes
 	if found && old.Plan == plan {
 		c.state.Shards, c.lost.byType = old.Shards, old.Lost
+		c.state.Calibrated, c.state.Bits = old.Calibrated, old.Bits
 	}
 	if c.state.Files, err = c.created(); err != nil {
 		return wrap(err, "The files beside the weights cannot be read")

@@ -37,6 +37,9 @@ type tensor struct {
 	format *quantize.Format // nil: plain
 	kept   bool             // the codes of a GGUF file stay as they are
 
+	calibrated   bool  // the packed matrix is in the file of packed matrices
+	calibratedAt int64 // its place there
+
 	parts [3]part // the tensors in the file: the elements or codes, the scales, the biases
 }
 

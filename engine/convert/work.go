@@ -93,6 +93,9 @@ func (c *conversion) compute(p piece, isa cpu.ISA, s *scratch) (out [3][]byte, e
 			}
 		}
 	}
+	if t.calibrated {
+		return out, c.readCalibrated(p, out)
+	}
 	if t.kept {
 		lost, err := c.keepCodes(p, out, s)
 		c.lost.add(c.reads.blocks[t.values[0]].Type(), lost)

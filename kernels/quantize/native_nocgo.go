@@ -11,3 +11,7 @@ import (
 func (f Format) native(cpu.ISA, Packed, []byte, kernels.DType, int) {
 	panic("quantize: native kernels in a build without cgo")
 }
+
+func nativeOuter(cpu.ISA, matrix, matrix, matrix, int, int, int, float64) {
+	panic("quantize: native kernels in a build without cgo")
+}
