@@ -324,6 +324,11 @@ func resumable(err error) error {
 		named := *p
 		named.Fix = "Check your internet connection, then run the same command again: what was " +
 			"uploaded is kept."
+		if r := (*refusal)(nil); errors.As(p.Err, &r) && r.status == http.StatusTooManyRequests {
+			named.Message = "The hub limits how many requests it takes"
+			named.Fix = "Wait some minutes, then run the same command again: what was uploaded " +
+				"is kept."
+		}
 		return &named
 	}
 	return err
