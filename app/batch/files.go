@@ -29,31 +29,31 @@ const maxIDBytes = 512
 // names the first line that is wrong.
 func check(input io.Reader) (lineOf map[string]int, err error) {
 	lineOf = map[string]int{}
-	all := newLines(input)
-	for all.next() {
-		q, why := parse(all.line)
+	all := NewLines(input)
+	for all.Next() {
+		q, why := Parse(all.Line)
 		if why == "" && lineOf[q.CustomID] > 0 {
 			why = fmt.Sprintf("its custom_id %q is that of line %d", q.CustomID, lineOf[q.CustomID])
 		}
 		if why != "" {
 			return nil, problem.New(problem.BadRequest,
-				fmt.Sprintf("Line %d of the batch is not a request", all.number), why,
+				fmt.Sprintf("Line %d of the batch is not a request", all.Number), why,
 				`Each line is an object such as {"custom_id": "1", "method": "POST", "url": `+
 					`"/v1/chat/completions", "body": {"messages": [...]}}.`)
 		}
-		lineOf[q.CustomID] = all.number
+		lineOf[q.CustomID] = all.Number
 	}
 	switch {
-	case all.err != nil:
-		return nil, problem.Wrap(problem.BadRequest, all.err, "The batch cannot be read", "")
+	case all.Err != nil:
+		return nil, problem.Wrap(problem.BadRequest, all.Err, "The batch cannot be read", "")
 	case len(lineOf) == 0:
 		return nil, problem.New(problem.BadRequest, "The batch is empty", "it has no line", "")
 	}
 	return lineOf, nil
 }
 
-// parse reads a line of the input. why says what is wrong with it; "": nothing.
-func parse(line []byte) (q request, why string) {
+// Parse reads a line of the input. why says what is wrong with it; "": nothing.
+func Parse(line []byte) (q Request, why string) {
 	if !utf8.Valid(line) {
 		return q, "it is not valid UTF-8"
 	}
@@ -159,7 +159,7 @@ func resume(in, out string, lineOf map[string]int) (file *os.File, answered map[
 }
 
 // lineBegin begins every line of the output.
-const lineBegin = `{"id":"batch_req_`
+const lineBegin = `{"id":"` + linePrefix
 
 // readAnswers returns the lines of the output that stay, and their custom_ids.
 func readAnswers(name string, file io.Reader, lineOf map[string]int) (kept []byte,
@@ -175,8 +175,8 @@ func readAnswers(name string, file io.Reader, lineOf map[string]int) (kept []byt
 		if n := min(len(line), len(lineBegin)); !whole && string(line[:n]) == lineBegin[:n] {
 			break // cut off
 		}
-		var r result
-		if json.Unmarshal(line, &r) != nil || !strings.HasPrefix(r.ID, "batch_req_") ||
+		var r Result
+		if json.Unmarshal(line, &r) != nil || !strings.HasPrefix(r.ID, linePrefix) ||
 			r.CustomID == "" {
 			return nil, nil, problem.New(problem.Exists,
 				"The file for the answers has something else",
@@ -194,7 +194,7 @@ func readAnswers(name string, file io.Reader, lineOf map[string]int) (kept []byt
 				fmt.Sprintf("line %d of %s answers %q, which this batch does not ask", number,
 					name, r.CustomID), "Name another file. Nothing was changed.")
 		}
-		answered[r.CustomID] = r.ok()
+		answered[r.CustomID] = r.OK()
 	}
 	return kept, answered, nil
 }

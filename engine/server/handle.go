@@ -58,6 +58,15 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 			document.write(w)
 			return
 		}
+		if route.Handle != nil {
+			if body, ok := r.Body.(*pacedBody); ok {
+				body.streamed = true
+			}
+			if err := route.Handle(w, r); err != nil {
+				s.refuse(w, r, ended(r.Context(), bodyProblem(err)))
+			}
+			return
+		}
 		if route.Follow != nil {
 			s.follow(w, r, d, route)
 			return
