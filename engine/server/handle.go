@@ -63,7 +63,7 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 				body.streamed = true
 			}
 			if err := route.Handle(w, r); err != nil {
-				s.refuse(w, r, ended(r.Context(), bodyProblem(err)))
+				s.refuse(w, r, ended(r.Context(), err))
 			}
 			return
 		}
