@@ -1,8 +1,10 @@
 package engine_test
 
 import (
+	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"headroom/engine"
 )
@@ -80,5 +82,64 @@ func TestBackgroundQueue(t *testing.T) {
 	r.Background, r.MaxTokens = false, 3
 	if _, _, done := collect(t, submit(t, e, r)); done.Err != nil {
 		t.Error("beside a full queue of the background:", done.Err)
+	}
+}
+
+// BenchmarkBackground measures how much of its speed a chat loses with 8 requests in the background
+// and, for comparison, with 8 others that are not. Each round decodes the same number of tokens in
+// all three ways, so that a machine whose speed changes does not matter much.
+//
+//	go test ./engine -run - -bench Background -benchtime 5x
+func BenchmarkBackground(b *testing.B) {
+	for _, shape := range []string{"qwen3-0.6b", "qwen3_5-0.8b"} {
+		b.Run(shape, func(b *testing.B) {
+			config, err := os.ReadFile("../app/commands/shapes/" + shape + ".json")
+			if err != nil {
+				b.Fatal(err)
+			}
+			e := openModel(b, engine.Random(config), engine.Options{ContextTokens: 4096,
+				MaxSequences: 9, NoPrefixCache: true, Device: os.Getenv("HEADROOM_BENCH_DEVICE")})
+			chat := engine.Request{Prompt: someIDs(1, 200), MaxTokens: 120, IgnoreEOS: true}
+			took := [3][]float64{}
+			first := [3][]float64{}
+			others := int64(0)
+			for range b.N {
+				for way := range took {
+					var batch []*engine.Stream
+					for i := range 8 {
+						if way > 0 {
+							batch = append(batch, submit(b, e, engine.Request{
+								Prompt: someIDs(i+2, 150), IgnoreEOS: true, Background: way == 1}))
+						}
+					}
+					for way > 0 && e.Stats().GeneratedTokens < others+200 { // until they run
+						time.Sleep(time.Millisecond)
+					}
+					_, _, done := collect(b, submit(b, e, chat))
+					took[way] = append(took[way], done.Timing.Decode.Seconds())
+					first[way] = append(first[way], done.Timing.FirstToken.Seconds())
+					for _, s := range batch {
+						s.Cancel()
+					}
+					for _, s := range batch {
+						_, _, ended := collect(b, s)
+						if way == 1 {
+							b.ReportMetric(float64(ended.Usage.CompletionTokens), "batchTokens")
+						}
+					}
+					others = e.Stats().GeneratedTokens
+				}
+			}
+			for way := range took {
+				slices.Sort(took[way])
+				slices.Sort(first[way])
+			}
+			middle := b.N / 2
+			b.ReportMetric(119/took[0][middle], "tok/s")
+			b.ReportMetric(100*(took[1][middle]/took[0][middle]-1), "%lost")
+			b.ReportMetric(100*(took[2][middle]/took[0][middle]-1), "%lostBesideOthers")
+			b.ReportMetric(1000*first[0][middle], "ms-first")
+			b.ReportMetric(1000*first[1][middle], "ms-first-batch")
+		})
 	}
 }

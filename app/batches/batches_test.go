@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"headroom/app/batch"
 	"headroom/engine/guard"
 	"headroom/engine/openai"
 	"headroom/engine/seal"
@@ -577,8 +578,13 @@ func TestTwoPrograms(t *testing.T) {
 // TestTurns: the batches of two keys take turns.
 func TestTurns(t *testing.T) {
 	w := newWorld(t)
+	hold := make(chan struct{})
+	w.fake.hold = func(string) { <-hold }
 	long := w.create("ann", w.upload("ann", questions("long", 400)).ID)
 	short := w.create("bob", w.upload("bob", questions("short", 4)).ID)
+	w.await("ann", long.ID, has(inProgress))
+	w.await("bob", short.ID, has(inProgress))
+	close(hold)
 	w.await("bob", short.ID, has(completed))
 	w.await("ann", long.ID, has(completed))
 	last := slices.IndexFunc(w.fake.asked, func(s string) bool { return s == "short3" })
@@ -711,5 +717,85 @@ func TestContent(t *testing.T) {
 	}
 	if err := destroy(path); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestQuotas: what one key may store, and how many batches there may be. Another key is not
+// affected.
+func TestQuotas(t *testing.T) {
+	w := newWorld(t)
+	hold := make(chan struct{})
+	w.fake.hold = func(string) { <-hold }
+	f := w.upload("ann", question("a"))
+	body := fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/chat/completions",`+
+		`"completion_window":"24h"}`, f.ID)
+	for range maxUnfinished {
+		w.create("ann", f.ID)
+	}
+	w.refused("ann", http.MethodPost, "/v1/batches", body, 429, "too many batches")
+	close(hold)
+	w.store.mu.Lock()
+	for i := range maxBatches {
+		w.store.index.Batches = append(w.store.index.Batches, &storedBatch{Owner: "bob",
+			Batch: Batch{ID: fmt.Sprint("old", i), Status: completed, CreatedAt: w.now.Unix()}})
+	}
+	w.store.mu.Unlock()
+	g := w.upload("bob", question("a"))
+	w.refused("bob", http.MethodPost, "/v1/batches", strings.Replace(body, f.ID, g.ID, 1), 429,
+		"too many batches")
+
+	kind, form := formOf("x", "purpose", "batch")
+	full := func(what string, part string) {
+		if status, text := w.ask("bob", http.MethodPost, "/v1/files", kind, form); status != 409 ||
+			!strings.Contains(text, part) {
+			t.Errorf("%s: %d %s", what, status, text)
+		}
+	}
+	stored := w.store.index.file(g.ID)
+	w.store.mu.Lock()
+	stored.Bytes = maxBytes
+	w.store.mu.Unlock()
+	full("too many bytes", "stored too much")
+	w.store.mu.Lock()
+	stored.Bytes = 1
+	for i := range maxFiles {
+		w.store.index.Files = append(w.store.index.Files, &storedFile{Owner: "bob",
+			File: File{ID: fmt.Sprint("f", i), ExpiresAt: w.now.Unix() + 9}})
+	}
+	w.store.mu.Unlock()
+	full("too many files", "1000 files")
+	w.upload("ann", question("a"))
+	many := []string{"purpose", "batch"}
+	for range maxParts {
+		many = append(many, "purpose", "batch")
+	}
+	kind, form = formOf("x", many...)
+	if status, text := w.ask("ann", http.MethodPost, "/v1/files", kind, form); status != 400 ||
+		!strings.Contains(text, "too many fields") {
+		t.Errorf("many fields: %d %s", status, text)
+	}
+	long := `{"custom_id":"a","body":"` + strings.Repeat("x", batch.MaxLineBytes)
+	if _, errs := validate(strings.NewReader(long), batch.Endpoints[0]); len(errs) != 1 ||
+		errs[0].Code != "invalid_json_line" {
+		t.Errorf("a long line: %+v", errs)
+	}
+	lines := questions("q", maxLines+1)
+	if _, errs := validate(strings.NewReader(lines), batch.Endpoints[0]); len(errs) != 1 ||
+		errs[0].Code != "too_many_requests" {
+		t.Errorf("many lines: %+v", errs)
+	}
+}
+
+// TestFieldsInAPI: API.md has a row for each field of a batch.
+func TestFieldsInAPI(t *testing.T) {
+	text, err := os.ReadFile("../../engine/server/API.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fields {
+		if row := fmt.Sprintf("| `%s` | %s |", f.Name, f.Support); !strings.Contains(string(text),
+			row) {
+			t.Errorf("API.md lacks the row %q", row)
+		}
 	}
 }
