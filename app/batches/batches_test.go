@@ -751,8 +751,8 @@ func TestQuotas(t *testing.T) {
 			t.Errorf("%s: %d %s", what, status, text)
 		}
 	}
-	stored := w.store.index.file(g.ID)
 	w.store.mu.Lock()
+	stored := w.store.index.file(g.ID)
 	stored.Bytes = maxBytes
 	w.store.mu.Unlock()
 	full("too many bytes", "stored too much")
