@@ -86,10 +86,10 @@ func TestBackgroundQueue(t *testing.T) {
 	}
 }
 
-// BenchmarkBackground measures how much of its speed a chat loses with 8 requests in the background.
-// Each round decodes the same number of tokens without and with them. On a machine that does
-// something else too, the loss of processor time says more than that of time. HEADROOM_BESIDE
-// compares with 8 requests that are not in the background.
+// BenchmarkBackground measures what a chat loses with 8 requests in the background. Each round
+// decodes the same number of tokens without and with them. On a machine that does something else
+// too, the loss of processor time says more than that of time. HEADROOM_BESIDE compares with 8
+// requests that are not in the background.
 //
 //	go test ./engine -run - -bench Background -benchtime 9x
 func BenchmarkBackground(b *testing.B) {

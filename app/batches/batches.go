@@ -166,11 +166,25 @@ const (
 
 var ownName = regexp.MustCompile(`^(index|file-[0-9a-f]{24})\.sealed$`)
 
-// IsOurs reports whether a file with this path is a Store's.
+// IsOurs reports whether a file was certainly written by a Store, or is its lock.
 func IsOurs(path string) bool {
 	name := filepath.Base(path)
-	return ownName.MatchString(name) || name == lockName ||
-		strings.HasPrefix(name, "."+indexName)
+	switch {
+	case name == lockName:
+		info, err := os.Lstat(path)
+		return err == nil && info.Mode().IsRegular() && info.Size() == 0
+	case name == indexName || temporaryIndex.MatchString(name):
+		return isIndex(path)
+	}
+	return ownName.MatchString(name) && isContent(path)
+}
+
+var temporaryIndex = regexp.MustCompile(`^\.index\.sealed\d{1,19}$`)
+
+// isIndex reports whether path is a sealed file.
+func isIndex(path string) bool {
+	data, _, err := disk.Read(path, maxIndexBytes)
+	return err == nil && (seal.IsFile(data) || len(data) == 0)
 }
 
 // open locks the folder and reads the index, unless that is done, and drops what has expired. The
@@ -263,7 +277,7 @@ func (s *Store) removeUnknown() {
 	for _, e := range entries {
 		id, ok := strings.CutSuffix(e.Name(), suffix)
 		if ok && e.Type().IsRegular() && ownName.MatchString(e.Name()) && e.Name() != indexName &&
-			s.index.file(id) == nil {
+			s.index.file(id) == nil && isContent(s.path(id)) {
 			_ = destroy(s.path(id))
 		}
 	}
@@ -345,15 +359,20 @@ func Erase(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		if e.Name() != lockName && e.Type().IsRegular() && IsOurs(e.Name()) {
-			remove := destroy
-			if !strings.HasPrefix(e.Name(), "file-") {
-				remove = seal.DestroyFile
-			}
-			err = errors.Join(err, remove(filepath.Join(dir, e.Name())))
+		path := filepath.Join(dir, e.Name())
+		if e.Name() == lockName || !e.Type().IsRegular() || !IsOurs(path) {
+			continue
 		}
+		remove := destroy
+		if !strings.HasPrefix(e.Name(), "file-") {
+			remove = seal.DestroyFile
+		}
+		err = errors.Join(err, remove(path))
 	}
-	err = errors.Join(err, os.Remove(filepath.Join(dir, lockName)), lock.Close())
+	if path := filepath.Join(dir, lockName); IsOurs(path) {
+		err = errors.Join(err, os.Remove(path))
+	}
+	err = errors.Join(err, lock.Close())
 	disk.SyncDir(dir)
 	_ = os.Remove(dir) // unless there is something else
 	return err

@@ -464,13 +464,13 @@ func TestRefused(t *testing.T) {
 			"too large"},
 	} {
 		kind, body := formOf(c.content, c.fields...)
-		if status, text := w.ask("", http.MethodPost, "/v1/files", kind, body); status != c.status ||
-			!strings.Contains(text, c.part) {
+		status, text := w.ask("", http.MethodPost, "/v1/files", kind, body)
+		if status != c.status || !strings.Contains(text, c.part) {
 			t.Errorf("%s: %d %s, expected %d with %q", c.name, status, text, c.status, c.part)
 		}
 		kind, body = formOf("x", "purpose", "batch")
-		if status, _ := w.ask("", http.MethodPost, "/v1/files", kind, body[:len(body)-20]); status !=
-			400 {
+		status, _ = w.ask("", http.MethodPost, "/v1/files", kind, body[:len(body)-20])
+		if status != 400 {
 			t.Errorf("half a form: %d", status)
 		}
 	}
@@ -517,7 +517,7 @@ func TestExpiry(t *testing.T) {
 	w.upload("", question("b"))
 	w.store.Close()
 	stray := filepath.Join(w.dir, "file-"+strings.Repeat("a", 24)+suffix)
-	if err := os.WriteFile(stray, []byte("half"), 0o600); err != nil {
+	if err := os.WriteFile(stray, []byte(magic[:5]), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.begin()
@@ -533,8 +533,8 @@ func TestExpiry(t *testing.T) {
 	w.refused("", http.MethodGet, "/v1/batches/"+b.ID, "", 404, "no batch")
 }
 
-// TestEncrypted: no text of a batch is on the disk, only the user can read the files, and nothing is
-// left after Forget with Erase.
+// TestEncrypted: no text of a batch is on the disk, only the user can read the files, and nothing
+// is left after Forget with Erase.
 func TestEncrypted(t *testing.T) {
 	w := newWorld(t)
 	w.await("", w.create("", w.upload("", question("zebra")).ID).ID, has(completed))
@@ -590,133 +590,6 @@ func TestTurns(t *testing.T) {
 	last := slices.IndexFunc(w.fake.asked, func(s string) bool { return s == "short3" })
 	if last > 300 {
 		t.Errorf("the short batch ended after %d requests", last)
-	}
-}
-
-// FuzzForm reads forms, as a client may send them. What is read must have passed to save.
-func FuzzForm(f *testing.F) {
-	for _, content := range []string{"", question("a"), "\r\n--"} {
-		_, body := formOf(content, "purpose", "batch", "expires_after[seconds]", "7200")
-		f.Add(body)
-	}
-	kind, _ := formOf("")
-	boundary := kind[strings.Index(kind, "=")+1:]
-	f.Fuzz(func(t *testing.T, body []byte) {
-		line, _, _ := bytes.Cut(body, []byte("\r\n"))
-		if b := bytes.TrimPrefix(line, []byte("--")); len(b) > 0 && len(b) < 70 {
-			boundary = string(b)
-		}
-		r := httptest.NewRequest(http.MethodPost, "/v1/files", bytes.NewReader(body))
-		r.Header.Set("Content-Type", "multipart/form-data; boundary="+boundary)
-		saved := 0
-		form, err := readForm(r, func(content io.Reader) error {
-			saved++
-			_, err := io.Copy(io.Discard, content)
-			return err
-		})
-		if err == nil && (saved != 1 || form.purpose != "batch" || len(form.name) > maxName) {
-			t.Errorf("%+v, saved %d times", form, saved)
-		}
-	})
-}
-
-// FuzzLines validates input files. A file without errors has only requests, each of which can be
-// read again.
-func FuzzLines(f *testing.F) {
-	f.Add([]byte(questions("q", 2)))
-	f.Add([]byte(question("a") + question("a")))
-	f.Add([]byte("{}\n\xff\n\n[1]"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		total, errs := validate(bytes.NewReader(data), "/v1/chat/completions")
-		if len(errs) > maxLineErrors || len(errs) == 0 && total == 0 {
-			t.Errorf("%d lines, %d errors", total, len(errs))
-		}
-	})
-}
-
-// FuzzContent reads content files. A file that a writer has not written has at most what one has.
-func FuzzContent(f *testing.F) {
-	key, _ := seal.KeyOf(make([]byte, seal.KeyBytes))
-	path := filepath.Join(f.TempDir(), "x")
-	w, err := create(path, key, "x")
-	if err != nil {
-		f.Fatal(err)
-	}
-	_, _ = w.Write([]byte("one\n"))
-	_, _ = w.Write([]byte("two\n"))
-	_ = w.close()
-	data, _ := os.ReadFile(path)
-	f.Add(data)
-	f.Add(data[:len(data)-1])
-	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := newReader(bytes.NewReader(data), int64(len(data)), key, "x")
-		if err != nil {
-			return
-		}
-		text, _ := io.ReadAll(r)
-		if r.end > int64(len(data)) || len(text) > len(data) {
-			t.Errorf("%q, end %d of %d bytes", text, r.end, len(data))
-		}
-	})
-}
-
-// TestContent: what is appended after a restart follows what was whole, under another nonce, and
-// records that were changed, moved or taken from another file are not read.
-func TestContent(t *testing.T) {
-	key, path := seal.NewKey(), filepath.Join(t.TempDir(), "x")
-	w, err := create(path, key, "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range []string{"one\n", "two\n", "half"} {
-		if _, err := w.Write([]byte(s)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.close(); err != nil {
-		t.Fatal(err)
-	}
-	whole, _ := os.ReadFile(path)
-	if err := os.Truncate(path, int64(len(whole))-1); err != nil {
-		t.Fatal(err)
-	}
-	read := func(id string) (string, int64, error) {
-		r, err := open(path, key, id)
-		if err != nil {
-			return "", 0, err
-		}
-		defer r.close()
-		text, err := io.ReadAll(r)
-		return string(text), r.end, err
-	}
-	text, end, err := read("x")
-	if text != "one\ntwo\n" || err != nil {
-		t.Fatalf("%q, %v", text, err)
-	}
-	if w, err = resume(path, key, "x", end); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = w.Write([]byte("half"))
-	if err := w.close(); err != nil {
-		t.Fatal(err)
-	}
-	if text, _, err := read("x"); text != "one\ntwo\nhalf" || err != nil {
-		t.Fatalf("%q, %v", text, err)
-	}
-	now, _ := os.ReadFile(path)
-	if tail := whole[end+lengthBytes:]; bytes.Contains(now, tail) {
-		t.Error("the same text was sealed in the same way: a nonce was used twice")
-	}
-	if _, _, err := read("y"); err == nil {
-		t.Error("a file with another ID was read")
-	}
-	now[len(now)-20] ^= 1
-	_ = os.WriteFile(path, now, 0o600)
-	if text, _, err := read("x"); text != "one\ntwo\n" || err == nil {
-		t.Errorf("changed: %q, %v", text, err)
-	}
-	if err := destroy(path); err != nil {
-		t.Error(err)
 	}
 }
 

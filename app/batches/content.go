@@ -223,12 +223,32 @@ func (r *reader) record() ([]byte, error) {
 	}
 }
 
-// destroy makes a file unreadable and removes it. A missing file is no error.
+// isContent reports whether path is a file whose content was written here. A crash may have cut off
+// its beginning.
+func isContent(path string) bool {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	begin := make([]byte, len(magic))
+	n, _ := io.ReadFull(f, begin)
+	return string(begin[:n]) == magic[:n]
+}
+
+// destroy makes a file unreadable and removes it. A missing file is no error. What was not written
+// here stays, and is an error.
 func destroy(path string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if !isContent(path) {
+		return fmt.Errorf("%s is not a file of Headroom's", path)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err == nil {
 		_, err = f.WriteAt(make([]byte, seal.KeyBytes), int64(len(magic)))
 		err = errors.Join(err, f.Sync(), f.Close())

@@ -13,8 +13,8 @@ import (
 	"headroom/app/batches"
 )
 
-// TestBatchesOfAServer sends a batch with one of two keys, stops the server in the middle, starts it
-// again, and compares the answers with those of single requests. Chats are answered meanwhile.
+// TestBatchesOfAServer sends a batch with one of two keys, stops the server in the middle, starts
+// it again, and compares the answers with those of single requests. Chats are answered meanwhile.
 func TestBatchesOfAServer(t *testing.T) {
 	isolate(t)
 	flags := []string{"--context", "1024", "--no-ssd-cache"}
@@ -110,7 +110,8 @@ func uploadFile(t *testing.T, s *serverProcess, key, content string) string {
 	_, _ = io.WriteString(part, content)
 	_ = w.WriteField("purpose", "batch")
 	_ = w.Close()
-	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.address+"/v1/files", &form)
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost,
+		"http://"+s.address+"/v1/files", &form)
 	r.Header.Set("Content-Type", w.FormDataContentType())
 	r.Header.Set("Authorization", "Bearer "+key)
 	got, err := http.DefaultClient.Do(r)

@@ -37,7 +37,8 @@ func (s *Store) stateOf(id string) *state {
 
 // begin returns what begins the requests of the key with an ID, with its limits or without; see
 // guard.Caller.
-func (s *Store) begin(id string, limited bool) func(context.CancelCauseFunc) (func(guard.Used), error) {
+func (s *Store) begin(id string, limited bool) func(context.CancelCauseFunc) (func(guard.Used),
+	error) {
 	return func(cancel context.CancelCauseFunc) (end func(guard.Used), err error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

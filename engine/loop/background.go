@@ -16,7 +16,7 @@ import (
 )
 
 // backgroundShare is the part of their time that other requests lose to the background.
-const backgroundShare = 0.03
+const backgroundShare = 0.02
 
 // background is the measured cost of background rows. Its zero value owes nothing, but allows
 // nothing before a step without background rows was measured.

@@ -209,7 +209,8 @@ func (l *Loop) publishStats() {
 		}
 		s.Requests = append(s.Requests,
 			RequestStats{ID: r.ID, Title: r.title, Client: r.Client, Key: r.Key, Phase: phase,
-				Background: r.Background, Usage: r.usage, MaxTokens: r.answerTokens(), LacksBytes: l.lackingBytes(r),
+				Background: r.Background, Usage: r.usage, MaxTokens: r.answerTokens(),
+				LacksBytes:      l.lackingBytes(r),
 				TokensPerSecond: r.timing().DecodeTokensPerSecond(),
 				StartedAtUnixMs: r.submitted.UnixMilli()})
 	}

@@ -21,8 +21,8 @@ func TestBackgroundWaits(t *testing.T) {
 	steps(t, s, "x[6,7)+")
 }
 
-// TestBackgroundShares: when the owner allows it, background rows come beside decoding ones, but not
-// beside prompts.
+// TestBackgroundShares: when the owner allows it, background rows come beside decoding ones, but
+// not beside prompts.
 func TestBackgroundShares(t *testing.T) {
 	s := small(20)
 	later(s, "x", 1)

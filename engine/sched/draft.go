@@ -20,8 +20,8 @@ func (q *Sequence) dropDrafts(n int) {
 	}
 }
 
-// planDrafts adds drafts to some works of the planned step, of which left rows are left, and returns
-// how many are left then: at least half, so that prompts go on. It drops the other drafts.
+// planDrafts adds drafts to works of the planned step, of which left rows are left, and returns how
+// many are left then: at least half, so that prompts go on. It drops the other drafts.
 func (s *Scheduler) planDrafts(work []Work, left int) int {
 	most := min(s.o.DraftTokens, left/2)
 	if s.o.States {
