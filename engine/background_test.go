@@ -101,7 +101,7 @@ func BenchmarkBackground(b *testing.B) {
 				b.Fatal(err)
 			}
 			e := openModel(b, engine.Random(config), engine.Options{ContextTokens: 4096,
-				MaxSequences: later + 1, NoPrefixCache: true})
+				MaxSequences: later + 1, NoPrefixCache: true, Threads: 1})
 			// decode returns the times of a chat's answer: to the first token, of the others, and
 			// of the processor.
 			decode := func() (first, wall, cpu float64) {
