@@ -54,7 +54,7 @@ func answers(t *testing.T, out string) map[string]string {
 	}
 	all := map[string]string{}
 	for line := range strings.Lines(string(data)) {
-		var r result
+		var r Result
 		if err := json.Unmarshal([]byte(line), &r); err != nil || !strings.HasSuffix(line, "\n") {
 			t.Fatalf("line %q: %v", line, err)
 		}
@@ -125,7 +125,7 @@ func TestRefused(t *testing.T) {
 		{"a text as body", `{"custom_id":"a","url":"/v1/completions","body":"{}"}`,
 			"its body is missing or no object"},
 		{"not UTF-8", "{\"custom_id\":\"\xff\"}", "it is not valid UTF-8"},
-		{"a long line", line("a") + "\n" + strings.Repeat(" ", maxLineBytes+1),
+		{"a long line", line("a") + "\n" + strings.Repeat(" ", MaxLineBytes+1),
 			"line 2 is longer than 16 MiB"},
 	} {
 		in, out := files(t, c.lines)

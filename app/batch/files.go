@@ -3,6 +3,7 @@ package batch
 // The two files: what is checked of the input, and what is kept of the output.
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -29,31 +30,31 @@ const maxIDBytes = 512
 // names the first line that is wrong.
 func check(input io.Reader) (lineOf map[string]int, err error) {
 	lineOf = map[string]int{}
-	all := newLines(input)
-	for all.next() {
-		q, why := parse(all.line)
+	all := NewLines(input)
+	for all.Next() {
+		q, why := Parse(all.Line)
 		if why == "" && lineOf[q.CustomID] > 0 {
 			why = fmt.Sprintf("its custom_id %q is that of line %d", q.CustomID, lineOf[q.CustomID])
 		}
 		if why != "" {
 			return nil, problem.New(problem.BadRequest,
-				fmt.Sprintf("Line %d of the batch is not a request", all.number), why,
+				fmt.Sprintf("Line %d of the batch is not a request", all.Number), why,
 				`Each line is an object such as {"custom_id": "1", "method": "POST", "url": `+
 					`"/v1/chat/completions", "body": {"messages": [...]}}.`)
 		}
-		lineOf[q.CustomID] = all.number
+		lineOf[q.CustomID] = all.Number
 	}
 	switch {
-	case all.err != nil:
-		return nil, problem.Wrap(problem.BadRequest, all.err, "The batch cannot be read", "")
+	case all.Err != nil:
+		return nil, problem.Wrap(problem.BadRequest, all.Err, "The batch cannot be read", "")
 	case len(lineOf) == 0:
 		return nil, problem.New(problem.BadRequest, "The batch is empty", "it has no line", "")
 	}
 	return lineOf, nil
 }
 
-// parse reads a line of the input. why says what is wrong with it; "": nothing.
-func parse(line []byte) (q request, why string) {
+// Parse reads a line of the input. why says what is wrong with it; "": nothing.
+func Parse(line []byte) (q Request, why string) {
 	if !utf8.Valid(line) {
 		return q, "it is not valid UTF-8"
 	}
@@ -141,62 +142,93 @@ func resume(in, out string, lineOf map[string]int) (file *os.File, answered map[
 	if err != nil {
 		return nil, nil, nil, unreadable(out, err)
 	}
-	kept, answered, err := readAnswers(out, before, lineOf)
-	before.Close()
+	defer before.Close()
+	old, err := readAnswers(out, before, lineOf)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err := disk.WriteFile(out, kept, mode); err != nil {
-		return nil, nil, nil, notWritten(err)
+	if len(old.dropped) == 0 {
+		err = os.Truncate(out, old.end)
+	} else if err = disk.WriteFrom(out, mode, func(w io.Writer) error {
+		return copyWithout(w, before, old)
+	}); err == nil {
+		if err := lock(); err != nil { // it is another file now
+			return nil, nil, nil, err
+		}
 	}
-	if err := lock(); err != nil { // it is another file now
-		return nil, nil, nil, err
+	if err != nil {
+		return nil, nil, nil, notWritten(err)
 	}
 	if file, err = os.OpenFile(out, os.O_WRONLY|os.O_APPEND, 0); err != nil {
 		return nil, nil, nil, notWritten(err)
 	}
-	return file, answered, release, nil
+	return file, old.answered, release, nil
 }
 
 // lineBegin begins every line of the output.
-const lineBegin = `{"id":"batch_req_`
+const lineBegin = `{"id":"` + linePrefix
 
-// readAnswers returns the lines of the output that stay, and their custom_ids.
-func readAnswers(name string, file io.Reader, lineOf map[string]int) (kept []byte,
-	answered map[string]bool, err error) {
-	data, err := io.ReadAll(file)
-	if err != nil {
-		return nil, nil, unreadable(name, err)
-	}
-	answered = map[string]bool{}
-	for number := 1; len(data) > 0; number++ {
-		line, rest, whole := bytes.Cut(data, []byte("\n"))
-		data = rest
-		if n := min(len(line), len(lineBegin)); !whole && string(line[:n]) == lineBegin[:n] {
-			break // cut off
+// earlier is what the output of an earlier run has.
+type earlier struct {
+	answered map[string]bool // see resume
+	dropped  []span          // lines that do not stay
+	end      int64           // of the last whole line
+}
+
+// span is a part of a file.
+type span struct{ from, to int64 }
+
+// readAnswers reads the output, of which it has one line in memory at a time.
+func readAnswers(name string, file io.Reader, lineOf map[string]int) (a earlier, err error) {
+	a.answered = map[string]bool{}
+	in := bufio.NewReaderSize(file, 64<<10)
+	for number := 1; ; number++ {
+		line, err := in.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			return a, unreadable(name, err)
 		}
-		var r result
-		if json.Unmarshal(line, &r) != nil || !strings.HasPrefix(r.ID, "batch_req_") ||
+		if len(line) == 0 {
+			return a, nil
+		}
+		if n := min(len(line), len(lineBegin)); err == io.EOF &&
+			string(line[:n]) == lineBegin[:n] {
+			return a, nil // cut off
+		}
+		from := a.end
+		a.end += int64(len(line))
+		var r Result
+		if json.Unmarshal(line, &r) != nil || !strings.HasPrefix(r.ID, linePrefix) ||
 			r.CustomID == "" {
-			return nil, nil, problem.New(problem.Exists,
+			return a, problem.New(problem.Exists,
 				"The file for the answers has something else",
 				fmt.Sprintf("line %d of %s is no answer of a batch", number, name),
 				"Name another file. Nothing was changed.")
 		}
 		if r.Response != nil && (r.Response.StatusCode == http.StatusTooManyRequests ||
 			r.Response.StatusCode >= http.StatusInternalServerError) {
+			a.dropped = append(a.dropped, span{from, a.end})
 			continue
 		}
-		kept = append(append(kept, line...), '\n')
 		if lineOf[r.CustomID] == 0 {
-			return nil, nil, problem.New(problem.Exists,
+			return a, problem.New(problem.Exists,
 				"The file for the answers is of another batch",
 				fmt.Sprintf("line %d of %s answers %q, which this batch does not ask", number,
 					name, r.CustomID), "Name another file. Nothing was changed.")
 		}
-		answered[r.CustomID] = r.ok()
+		a.answered[r.CustomID] = r.OK()
 	}
-	return kept, answered, nil
+}
+
+// copyWithout copies the lines of the output that stay.
+func copyWithout(w io.Writer, file io.ReaderAt, a earlier) error {
+	from := int64(0)
+	for _, d := range append(a.dropped, span{a.end, a.end}) {
+		if _, err := io.Copy(w, io.NewSectionReader(file, from, d.from-from)); err != nil {
+			return err
+		}
+		from = d.to
+	}
+	return nil
 }
 
 func unreadable(name string, err error) error {

@@ -37,7 +37,8 @@ type StoredDelete struct {
 }
 
 var kindNames = map[stored.Kind]string{stored.Chats: "chats", stored.Cache: "cache on SSD",
-	stored.Jobs: "unfinished jobs", stored.Log: "log (in memory)", stored.Settings: "settings",
+	stored.Batches: "files and batches",
+	stored.Jobs:    "unfinished jobs", stored.Log: "log (in memory)", stored.Settings: "settings",
 	stored.Keys: "keys and token", stored.Agents: "coding agents", stored.Models: "models"}
 
 // Run prints the list.

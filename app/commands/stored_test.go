@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"headroom/app/batches"
 	"headroom/app/cache"
 	"headroom/app/control"
 	"headroom/app/library"
@@ -168,6 +169,7 @@ func (c *scenario) use() {
 		`{"max_tokens":3,"store":false,"messages":[{"role":"user","content":"`+private+`"}]}`)
 	c.send(http.MethodPost, "/v1/chat/completions",
 		`{"store":false,"messages":[{"role":"`+private+`","content":""}]}`)
+	c.useBatch()
 	c.must(http.MethodPut, "/control/settings", `{"apiKey":"","idleUnloadMinutes":30}`)
 	c.useKey()
 	log := c.must(http.MethodGet, "/control/logs?level=debug", "")
@@ -175,6 +177,39 @@ func (c *scenario) use() {
 		c.Error("the log quotes a private request")
 	}
 	c.end() // writes the ends of conversations
+}
+
+// useBatch uploads a file of requests and waits until they are answered.
+func (c *scenario) useBatch() {
+	c.Helper()
+	const form = "--b\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n--b\r\n" +
+		"Content-Disposition: form-data; name=\"file\"; filename=\"" + private + "\"\r\n\r\n" +
+		`{"custom_id":"1","url":"/v1/completions","body":{"prompt":"` + private +
+		`","max_tokens":2}}` + "\r\n--b--\r\n"
+	r, _ := http.NewRequestWithContext(c.Context(), http.MethodPost,
+		"http://"+c.s.Address+"/v1/files", strings.NewReader(form))
+	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+	got, err := http.DefaultClient.Do(r)
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer got.Body.Close()
+	var made batches.File
+	if err := json.NewDecoder(got.Body).Decode(&made); err != nil || made.ID == "" {
+		c.Fatal(got.Status, err)
+	}
+	var batch batches.Batch
+	text := c.must(http.MethodPost, "/v1/batches", `{"input_file_id":"`+made.ID+
+		`","endpoint":"/v1/completions","completion_window":"24h"}`)
+	for batch.CompletedAt == nil {
+		if err := json.Unmarshal([]byte(text), &batch); err != nil || batch.FailedAt != nil {
+			c.Fatal(text, err)
+		}
+		text = c.must(http.MethodGet, "/v1/batches/"+batch.ID, "")
+	}
+	if batch.RequestCounts.Completed != 1 {
+		c.Errorf("the batch: %s", text)
+	}
 }
 
 // useKey makes an API key and sends a request with it.
@@ -445,7 +480,8 @@ func TestDeleteEverything(t *testing.T) {
 		t.Errorf("without a server: exit %d, %s %s", code, out, errOut)
 	}
 	if code, out, _ := headroom("", "stored"); code != 0 ||
-		!regexp.MustCompile(`cache on SSD +0 files`).MatchString(out) {
+		!regexp.MustCompile(`cache on SSD +0 files`).MatchString(out) ||
+		!regexp.MustCompile(`files and batches +0 files`).MatchString(out) {
 		t.Errorf("exit %d, %s", code, out)
 	}
 }

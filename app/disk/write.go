@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,13 +22,21 @@ import (
 // renameio.WriteFile would keep the mode of an existing file: a secret that other users can read
 // would stay readable.
 func WriteFile(path string, data []byte, perm os.FileMode) error {
+	return WriteFrom(path, perm, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// WriteFrom is WriteFile with the content that write writes. An error of write leaves the old file.
+func WriteFrom(path string, perm os.FileMode, write func(io.Writer) error) error {
 	file, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)),
 		renameio.WithPermissions(perm))
 	if err != nil {
 		return err
 	}
 	defer file.Cleanup()
-	if _, err := file.Write(data); err != nil {
+	if err := write(file); err != nil {
 		return err
 	}
 	return file.CloseAtomicallyReplace()

@@ -149,8 +149,27 @@ func (s *Store) Find(text string) *guard.Caller {
 	}
 	k := s.list[found]
 	s.use(k.ID, Usage{LastUse: s.now()})
+	return s.caller(k, true)
+}
+
+// caller returns who holds a key.
+func (s *Store) caller(k Key, limited bool) *guard.Caller {
 	return &guard.Caller{ID: k.ID, Name: k.Name, Models: slices.Clone(k.Models),
-		Priority: k.Priority.engine(), Begin: s.begin(k.ID)}
+		Priority: k.Priority.engine(), Begin: s.begin(k.ID, limited)}
+}
+
+// Background returns the holder of the key with an ID for requests in the background; nil if there
+// is no such key. They count as use, but not for the limits of requests per minute and at once:
+// they take only what others leave, and the key's other requests should not wait for them.
+func (s *Store) Background(id string) *guard.Caller {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refresh()
+	i := s.indexOf(id)
+	if i < 0 {
+		return nil
+	}
+	return s.caller(s.list[i], false)
 }
 
 // List returns the keys in the order of their names, with what they have used until now.

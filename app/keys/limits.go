@@ -19,21 +19,26 @@ const window = time.Minute
 type state struct {
 	begun   []time.Time // when the requests of the last minute have begun, the earliest first
 	running map[*context.CancelCauseFunc]bool
-	unsaved Usage // not in the file yet
+	// background are those that count for no limit.
+	background map[*context.CancelCauseFunc]bool
+	unsaved    Usage // not in the file yet
 }
 
 // stateOf returns the state of the key with an ID. mu is locked.
 func (s *Store) stateOf(id string) *state {
 	st := s.states[id]
 	if st == nil {
-		st = &state{running: map[*context.CancelCauseFunc]bool{}}
+		st = &state{running: map[*context.CancelCauseFunc]bool{},
+			background: map[*context.CancelCauseFunc]bool{}}
 		s.states[id] = st
 	}
 	return st
 }
 
-// begin returns what begins the requests of the key with an ID; see guard.Caller.
-func (s *Store) begin(id string) func(context.CancelCauseFunc) (func(guard.Used), error) {
+// begin returns what begins the requests of the key with an ID, with its limits or without; see
+// guard.Caller.
+func (s *Store) begin(id string, limited bool) func(context.CancelCauseFunc) (func(guard.Used),
+	error) {
 	return func(cancel context.CancelCauseFunc) (end func(guard.Used), err error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -42,15 +47,19 @@ func (s *Store) begin(id string) func(context.CancelCauseFunc) (func(guard.Used)
 			return nil, errRemoved()
 		}
 		st := s.stateOf(id)
-		if err := st.allow(s.list[i].Limits, s.now()); err != nil {
-			return nil, err
+		running := st.background
+		if limited {
+			running = st.running
+			if err := st.allow(s.list[i].Limits, s.now()); err != nil {
+				return nil, err
+			}
 		}
-		st.running[&cancel] = true
+		running[&cancel] = true
 		s.use(id, Usage{Requests: 1, LastUse: s.now()})
 		return func(used guard.Used) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			delete(st.running, &cancel)
+			delete(running, &cancel)
 			if s.indexOf(id) >= 0 {
 				s.use(id, Usage{PromptTokens: int64(used.PromptTokens),
 					GeneratedTokens: int64(used.GeneratedTokens)})
@@ -99,8 +108,10 @@ func requests(n int) string {
 
 // end ends the requests that are running, because their key was removed.
 func (st *state) end() {
-	for cancel := range st.running {
-		(*cancel)(errRemoved())
+	for _, requests := range []map[*context.CancelCauseFunc]bool{st.running, st.background} {
+		for cancel := range requests {
+			(*cancel)(errRemoved())
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"headroom/app/batches"
 	"headroom/app/cache"
 	"headroom/app/chats"
 	"headroom/app/control"
@@ -36,6 +37,7 @@ type data struct {
 	folders   *cache.Folders
 	cacheDirs []string // of caches, which need not exist
 	chats     *chats.Store
+	batches   string      // folder of files and batches, "" without a home folder
 	keys      *keys.Store // nil: what they have used stays
 	models    []string    // folders of models
 	log       func() (lines int, bytes int64)
@@ -46,7 +48,7 @@ type data struct {
 func dataOf(file *settings.File, inUse string, chats *chats.Store) data {
 	now, folders := file.Get(), CacheFolders()
 	return data{settings: file, folders: folders, cacheDirs: cacheDirs(inUse, now, folders.List()),
-		chats: chats, models: modelFolders(now)}
+		chats: chats, batches: batchesDir(), models: modelFolders(now)}
 }
 
 // cacheItem measures the caches. Their size is that of their entries, as every page shows it: not
@@ -70,6 +72,9 @@ func (d data) list() stored.List {
 		list.Items = append(list.Items, stored.Measure(stored.Chats, chats.IsOurs, d.chats.Dir()))
 	}
 	list.Items = append(list.Items, d.cacheItem())
+	if d.batches != "" {
+		list.Items = append(list.Items, stored.Measure(stored.Batches, batches.IsOurs, d.batches))
+	}
 	list.Items = append(list.Items, stored.Measure(stored.Jobs, nil, d.jobsFiles()...))
 	if d.log != nil {
 		lines, bytes := d.log()
@@ -114,8 +119,8 @@ func before(list stored.List, k stored.Kind) stored.Item {
 	return list.Items[i]
 }
 
-// erase deletes chats and cache, and what API keys have used. Nothing may be writing the former.
-// destroyKey makes unreadable what the disk still holds of them, and comes first.
+// erase deletes chats, cache and batches, and what API keys have used. Nothing may be writing the
+// former. destroyKey makes unreadable what the disk still holds of them, and comes first.
 func (d data) erase(destroyKey func() error, gone *stored.Deleted) {
 	was := d.list()
 	if destroyKey != nil {
@@ -137,6 +142,13 @@ func (d data) erase(destroyKey func() error, gone *stored.Deleted) {
 		}
 	}
 	gone.Add(before(was, stored.Cache), strings.Join(caches, " "))
+	if d.batches != "" {
+		left := ""
+		if err := batches.Erase(d.batches); err != nil {
+			left = sentence("Files and batches could not be deleted", err)
+		}
+		gone.Add(before(was, stored.Batches), left)
+	}
 	if d.keys == nil {
 		return
 	}
@@ -252,9 +264,11 @@ func (s *Service) DeleteStored(ctx context.Context, choice stored.Choice) (store
 	gone := stored.Deleted{Left: []string{}}
 	was := s.Stored()
 	s.data().removeJobs(s.jobs, &gone, before(was, stored.Jobs))
-	err := s.Host.WithAllForgotten(ctx, func() error {
-		s.data().erase(s.vault.Destroy, &gone)
-		return nil
+	err := s.batches.Forget(func() error {
+		return s.Host.WithAllForgotten(ctx, func() error {
+			s.data().erase(s.vault.Destroy, &gone)
+			return nil
+		})
 	})
 	if err != nil {
 		return gone, err

@@ -13,11 +13,13 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"headroom/app/agents"
+	"headroom/app/batches"
 	"headroom/app/cache"
 	"headroom/app/chats"
 	"headroom/app/control"
@@ -41,6 +43,7 @@ import (
 	"headroom/engine/problem"
 	"headroom/engine/rerank"
 	"headroom/engine/responses"
+	"headroom/engine/seal"
 	"headroom/engine/server"
 )
 
@@ -104,6 +107,7 @@ type Service struct {
 	vault    *vault.Vault
 	access   *guard.Guard
 	chats    *chats.Store // nil without a home folder
+	batches  *batches.Store
 	logs     *logs.Logs   // nil: none
 	erasing  sync.Mutex   // held while everything is deleted
 	awake    *power.Awake // keeps the machine awake during requests
@@ -132,6 +136,7 @@ func New(o Options) (*Service, error) {
 	s := &Service{Host: o.NewHost(o.Settings), Address: reachable(listener.Addr().String()),
 		Token: loadToken(), listener: listener, jobs: jobs.NewList(), awake: power.New(),
 		settings: o.Settings, keys: o.Keys, vault: o.Vault, chats: openChats(o.Vault), logs: o.Logs}
+	s.batches = s.newBatches()
 	s.Updates = newUpdates(o.Settings)
 	transfers := newTransfers(s.jobs, o.Settings, s.listed)
 	transfers.Mover = func() (*cache.Mover, error) { return o.NewMover(s.Host, o.Settings) }
@@ -153,6 +158,7 @@ func New(o Options) (*Service, error) {
 		Agents:  agents.New(filepath.Dir(o.Settings.Path()), agents.Here(), s.keys),
 		Updates: s.Updates,
 		Server:  s.awake.Handler(endpoint), ServerPaths: endpoint.Paths()})
+	s.batches.Start(s.awake.Handler(endpoint.Inside()))
 	s.announce()
 	return s, nil
 }
@@ -192,8 +198,9 @@ func (o *Options) guard(token string) *guard.Guard {
 
 // endpoint returns the handler of the dialects.
 func (s *Service) endpoint(o Options, access *guard.Guard, p *puller) *server.Server {
-	return server.New(server.Options{Models: s.Host, Guard: access, Dialects: Dialects,
-		Version: version.Version, Pull: p.pull, Delete: s.newRemover().remove,
+	return server.New(server.Options{Models: s.Host, Guard: access,
+		Dialects: append(slices.Clone(Dialects), s.batches),
+		Version:  version.Version, Pull: p.pull, Delete: s.newRemover().remove,
 		Defaults: func(modelID string) generate.Defaults {
 			return o.Defaults.Or(control.RequestDefaults(o.Settings.Get().ForModel(modelID)))
 		}})
@@ -246,6 +253,7 @@ func (s *Service) Close() {
 		s.withdraw()
 	}
 	_ = s.listener.Close() // Serve may have closed it
+	s.batches.Close()
 	s.awake.Close()
 	var closing sync.WaitGroup
 	closing.Go(func() {
@@ -328,6 +336,28 @@ func openChats(v *vault.Vault) *chats.Store {
 		return nil
 	}
 	return chats.Open(filepath.Join(data, "chats"), v.Key)
+}
+
+// batchesDir returns the folder of files and batches; "" without a home folder.
+func batchesDir() string {
+	data := library.Data()
+	if data == "" {
+		return ""
+	}
+	return filepath.Join(data, "batches")
+}
+
+// newBatches returns the files and batches of clients. Without a home folder every request for them
+// fails.
+func (s *Service) newBatches() *batches.Store {
+	key := s.vault.Key
+	dir := batchesDir()
+	if dir == "" {
+		key = func() (seal.Key, error) {
+			return seal.Key{}, problem.New(problem.NotFound, "There is no home folder", "", "")
+		}
+	}
+	return batches.New(batches.Options{Dir: dir, Key: key, Caller: s.keys.Background})
 }
 
 // loadToken returns the saved token, or a new one for this run if it cannot be saved.

@@ -17,6 +17,7 @@ type Kind string
 const (
 	Chats    Kind = "chats"    // conversations of the Chat page
 	Cache    Kind = "cache"    // the prefix cache on SSD
+	Batches  Kind = "batches"  // files and batches of OpenAI's API
 	Jobs     Kind = "jobs"     // unfinished imports, downloads and moves
 	Log      Kind = "log"      // the latest lines of the log, in memory only
 	Settings Kind = "settings" // settings, also damaged ones that were set aside
@@ -38,7 +39,7 @@ type List struct {
 	Items []Item `json:"items"`
 }
 
-// Choice is what to delete in addition to chats, cache, unfinished jobs and log.
+// Choice is what to delete in addition to chats, cache, batches, unfinished jobs and log.
 type Choice struct {
 	// Settings resets the settings. The API key stays: without it, others might use the endpoint.
 	Settings bool `json:"settings"`

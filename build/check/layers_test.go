@@ -165,6 +165,9 @@ var layers = []row{
 	{"Batches: files of requests, answered by whatever answers HTTP.", []string{
 		"app/batch",
 	}},
+	{"OpenAI's files and batches, kept on disk and answered in the background.", []string{
+		"app/batches",
+	}},
 	{"Bug reports.", []string{
 		"app/report",
 	}},

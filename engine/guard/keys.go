@@ -46,16 +46,38 @@ type callerKey struct{}
 
 // CallerOf returns who sends a request that has passed Key; nil if it has no named key.
 func CallerOf(r *http.Request) *Caller {
-	c, _ := r.Context().Value(callerKey{}).(*Caller)
-	return c
+	return CallerIn(r.Context())
 }
 
 // PriorityOf returns the priority of the named key of a request with this context; 0 without one.
-func PriorityOf(ctx context.Context) int {
-	if c, ok := ctx.Value(callerKey{}).(*Caller); ok {
-		return c.Priority
+// That of a request in the background is less than 0.
+func PriorityOf(ctx context.Context) (priority int) {
+	if c := CallerIn(ctx); c != nil {
+		priority = c.Priority
 	}
-	return 0
+	if InBackground(ctx) {
+		priority = min(priority, -1)
+	}
+	return priority
+}
+
+// CallerIn is CallerOf for the context of a request.
+func CallerIn(ctx context.Context) *Caller {
+	c, _ := ctx.Value(callerKey{}).(*Caller)
+	return c
+}
+
+type backgroundKey struct{}
+
+// Background returns the context of a request for which nobody waits: all others go first.
+func Background(ctx context.Context) context.Context {
+	return context.WithValue(ctx, backgroundKey{}, true)
+}
+
+// InBackground reports whether a request with this context is one for which nobody waits.
+func InBackground(ctx context.Context) bool {
+	on, _ := ctx.Value(backgroundKey{}).(bool)
+	return on
 }
 
 // WithCaller returns the context of a request of this caller.

@@ -142,8 +142,9 @@ func (l *Loop) propose() {
 	round := &d.chains.round
 	*round = draft.Round{Passes: &d.times, Drafter: &d.chains.times,
 		Gain: math.Float64frombits(d.gain.Load())}
+	foreground := l.foregroundRuns()
 	for _, r := range l.requests {
-		if r.decodes() {
+		if r.decodes() && !(r.Background && foreground) {
 			round.Rows++
 		}
 	}
@@ -161,7 +162,7 @@ func (l *Loop) propose() {
 		if r.seq.Ahead > 0 {
 			r.why.Cause = draft.Forced
 		}
-		if !r.drafting || !r.decodes() {
+		if !r.drafting || !r.decodes() || r.Background && foreground { // which has no drafts then
 			continue
 		}
 		// The last token of an answer is never computed.

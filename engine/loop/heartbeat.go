@@ -19,7 +19,7 @@ type Heartbeat struct {
 
 // Heartbeat returns the loop's current Heartbeat. It never waits for the loop.
 func (l *Loop) Heartbeat() Heartbeat {
-	running := l.published.running()
+	running := l.published.running(true) + l.published.running(false)
 	return Heartbeat{Count: l.heartbeat.Load(), Busy: running+l.inbox.pending() > 0,
 		StepTime: l.stepTime.expected()}
 }

@@ -155,7 +155,7 @@ func (l *Loop) submit(r Request, a *loadedAdapter) (*Stream, error) {
 	// The capacity includes room for the answer, so that the loop seldom allocates.
 	tokens := make([]int32, 0, len(r.Prompt)+min(r.MaxTokens, 4096))
 	q.seq = sched.Sequence{Tokens: append(tokens, r.Prompt...), Priority: r.Priority, Slot: -1,
-		Private: r.Private, NoCache: r.NoCache, Whole: r.Uncached,
+		Background: r.Background, Private: r.Private, NoCache: r.NoCache, Whole: r.Uncached,
 		Most:  len(r.Prompt) + r.MaxTokens,
 		Space: a.space(), Owner: q}
 	if l.config.Sched.Recurrent {
@@ -275,12 +275,18 @@ func (l *Loop) statePositions(prompt []int32) []int {
 	return slices.Compact(ends)
 }
 
-// enqueue puts a request into the inbox, unless the queue is full or the loop is closing.
+// enqueue puts a request into the inbox, unless the queue is full or the loop is closing. Requests
+// in the background have a queue of their own.
 func (l *Loop) enqueue(q *request) error {
-	running := l.published.running()
+	running := l.published.running(q.Background)
 	b := &l.inbox
 	b.mu.Lock()
-	waiting, submitted, closing := len(b.live)-running, slices.Clone(b.submitted), b.closing
+	waiting, submitted, closing := -running, slices.Clone(b.submitted), b.closing
+	for other := range b.live {
+		if other.Background == q.Background {
+			waiting++
+		}
+	}
 	accepted := !closing && waiting < l.config.QueueRequests
 	if accepted {
 		b.submitted = append(b.submitted, q)

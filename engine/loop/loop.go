@@ -28,6 +28,7 @@
 //	forget.go       drops a conversation from memory
 //	shrink.go       returns memory of the caches to the system
 //	prefillstall.go limits the prompt tokens of a pass that also decodes
+//	background.go   limits what requests in the background cost the others
 //	throttle.go     idles between steps, to cool a hot computer
 //	heartbeat.go    shows a watchdog that the loop makes progress
 //	steptime.go     how long a step may last before something is wrong
@@ -142,9 +143,11 @@ type Loop struct {
 	steps    steps
 	stored   storedBlocks
 	adapterMemory
-	stall    prefillStall
-	drafts   drafts
-	counters counters
+	stall prefillStall
+	// background is what steps with background rows cost the other requests.
+	background background
+	drafts     drafts
+	counters   counters
 }
 
 // New starts a loop.

@@ -39,6 +39,9 @@ type Request struct {
 	// Adapter changes the model for this request; nil: nothing does, or the engine's own adapter.
 	Adapter  *Adapter
 	Priority int // waiting requests of larger priority run first
+	// Background lets all other requests go first and slows them hardly; see background.go. It is
+	// for batches.
+	Background bool
 	// Owner is whose request it is, such as the ID of an API key. All requests with "" have one
 	// owner, too. Drafts follow no conversation of another owner. Usage of a request with a named
 	// owner counts cached tokens in whole pages, since single ones would tell what others asked.

@@ -14,7 +14,9 @@ import (
 // Stats is a snapshot of a running engine.
 type Stats struct {
 	Running, Waiting int // requests
-	Requests         []RequestStats
+	// Of these, those in the background.
+	BackgroundRunning, BackgroundWaiting int
+	Requests                             []RequestStats
 	// Totals since the engine opened.
 	// PromptTokens were computed, CachedTokens reused. Of these, StoredTokens were read from disk.
 	PromptTokens, CachedTokens, StoredTokens, GeneratedTokens, FinishedRequests int64
@@ -58,6 +60,7 @@ type RequestStats struct {
 	Title           string // first words of the conversation; "" for a private request
 	Client, Key     string // see Request
 	Phase           string // "waiting", "prefill" or "decode"
+	Background      bool   // see Request
 	Usage           Usage
 	MaxTokens       int     // maximum length of the answer
 	LacksBytes      int64   // the memory that it waits for; 0: it waits for none
@@ -137,11 +140,14 @@ type published struct {
 	speed speedometer
 }
 
-// running returns the number of running requests.
-func (p *published) running() int {
+// running returns the number of running requests, in the background or not.
+func (p *published) running(background bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.stats.Running
+	if background {
+		return p.stats.BackgroundRunning
+	}
+	return p.stats.Running - p.stats.BackgroundRunning
 }
 
 // publish updates the snapshot, then sends the Done events of ended requests. In this order, a
@@ -186,8 +192,15 @@ func (l *Loop) publishStats() {
 	s.DecodeSeconds, s.SavedSeconds = c.decode.Seconds(), c.saved.Seconds()
 	l.published.speed = c.speed
 	s.Requests = s.Requests[:0]
+	s.BackgroundRunning, s.BackgroundWaiting = 0, 0
 	for _, r := range l.requests {
 		phase := "prefill"
+		switch {
+		case r.Background && r.seq.Slot < 0:
+			s.BackgroundWaiting++
+		case r.Background:
+			s.BackgroundRunning++
+		}
 		switch {
 		case r.seq.Slot < 0: // not admitted, or preempted
 			phase = "waiting"
@@ -196,7 +209,8 @@ func (l *Loop) publishStats() {
 		}
 		s.Requests = append(s.Requests,
 			RequestStats{ID: r.ID, Title: r.title, Client: r.Client, Key: r.Key, Phase: phase,
-				Usage: r.usage, MaxTokens: r.answerTokens(), LacksBytes: l.lackingBytes(r),
+				Background: r.Background, Usage: r.usage, MaxTokens: r.answerTokens(),
+				LacksBytes:      l.lackingBytes(r),
 				TokensPerSecond: r.timing().DecodeTokensPerSecond(),
 				StartedAtUnixMs: r.submitted.UnixMilli()})
 	}

@@ -286,6 +286,8 @@ func (l *Loop) complete(s *step) {
 	l.steps.lastEnd, l.steps.lastTook = now, now.Sub(from)
 	l.sizeMixedChunks(s.work, l.steps.lastTook)
 	l.stepTime.complete(s.work, l.steps.lastTook)
+	l.background.observe(s.work, l.steps.lastTook)
+	l.sched.ShareSteps(l.background.allowed())
 	l.counters.speed.began = from.UnixNano()
 	if s.err == nil {
 		l.observeDrafts(s, now)

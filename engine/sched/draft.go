@@ -20,15 +20,15 @@ func (q *Sequence) dropDrafts(n int) {
 	}
 }
 
-// planDrafts adds drafts to the planned step, of which left rows are left, and returns how many are
-// left then: at least half, so that prompts go on. It drops the other drafts.
-func (s *Scheduler) planDrafts(left int) int {
+// planDrafts adds drafts to works of the planned step, of which left rows are left, and returns how
+// many are left then: at least half, so that prompts go on. It drops the other drafts.
+func (s *Scheduler) planDrafts(work []Work, left int) int {
 	most := min(s.o.DraftTokens, left/2)
 	if s.o.States {
 		most = min(most, len(s.spare))
 	}
-	for i := range s.work {
-		w := &s.work[i]
+	for i := range work {
+		w := &work[i]
 		w.Seq.dropDrafts(most)
 		w.Drafts = w.Seq.Drafts
 		w.To, most, left = w.To+w.Drafts, most-w.Drafts, left-w.Drafts

@@ -22,6 +22,9 @@ func (s *Scheduler) tryFollow(leader, q *Sequence) {
 	if leader.Select.Prompt > 0 { // later tokens are not cached
 		known = leader.Tokens[:leader.Select.Prompt]
 	}
+	if leader.Background && !q.Background {
+		return // the leader may stand still for as long as q runs
+	}
 	if s.tree == nil || q == leader || q.Space != leader.Space || q.Whole || leader.NoCache ||
 		len(known)-leader.Computed <= 1 {
 		return

@@ -139,7 +139,7 @@ func (s *Scheduler) promote(q *Sequence, to int) (*Promotion, bool) {
 		p.From = p.held.Tokens / s.o.PageTokens * s.o.PageTokens
 	}
 	p.Pages = append(p.Pages, p.held.Pages[:s.pagesFor(p.From)]...)
-	if !s.evict(s.need(len(p.Pages), len(q.Tokens))) {
+	if !s.makeRoom(q, s.need(len(p.Pages), len(q.Tokens))) {
 		s.tree.Release(p.held)
 		return nil, false
 	}

@@ -28,11 +28,14 @@ type Sequence struct {
 	// Tokens are the prompt, then the generated tokens. The last one may be a placeholder, less
 	// than 0, for a token that the device has not sampled yet.
 	Tokens   []int32
-	Computed int   // number of tokens that the model has computed
-	Priority int   // larger priorities run first
-	Keep     []int // positions of the prompt, ascending, after which to keep the recurrent state
-	Cached   int   // tokens taken from the prefix tree when the sequence was last admitted
-	Stored   int   // length of the prefix that can be read from disk
+	Computed int // number of tokens that the model has computed
+	Priority int // larger priorities run first
+	// Background puts the sequence behind all that are not, and lets them preempt it; see
+	// background.go. The owner sets it before Add.
+	Background bool
+	Keep       []int // positions of the prompt, ascending, after which to keep the recurrent state
+	Cached     int   // tokens taken from the prefix tree when the sequence was last admitted
+	Stored     int   // length of the prefix that can be read from disk
 	// StorePending is true while a stored prefix is looked up or read. Meanwhile the sequence is
 	// not admitted.
 	StorePending bool
@@ -163,6 +166,7 @@ type Scheduler struct {
 	newPromotions []*Promotion // returned by the next call of Promotions
 	promoting     []*Promotion // started and not yet ended by Promoted
 	short         bool         // the last step needed more pages than eviction could free
+	shares        bool         // steps with other rows may have some of background sequences
 
 	marks []uint32 // for each page, the value of mark when Counts last counted it
 	mark  uint32   // number of calls of Counts
@@ -269,14 +273,23 @@ func (s *Scheduler) Add(q *Sequence) {
 }
 
 func (s *Scheduler) enqueue(q *Sequence) {
-	i, _ := slices.BinarySearchFunc(s.waiting, q, func(a, b *Sequence) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.arrival, b.arrival))
-	})
+	i, _ := slices.BinarySearchFunc(s.waiting, q, order)
 	s.waiting = slices.Insert(s.waiting, i, q)
 	q.leader = nil
 	for _, leader := range s.running {
 		s.tryFollow(leader, q)
 	}
+}
+
+// order compares sequences by the order in which they are admitted.
+func order(a, b *Sequence) int {
+	if a.Background != b.Background {
+		if b.Background {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.arrival, b.arrival))
 }
 
 // Remove removes a running or waiting sequence and frees its memory at once. If cache is true, its
@@ -374,21 +387,23 @@ func (s *Scheduler) release(q *Sequence) {
 // call.
 func (s *Scheduler) Next() []Work {
 	s.work, s.short, s.room = s.work[:0], false, s.o.ChunkTokens
-	if s.o.PreferPrefill && len(s.running) < s.o.Slots {
-		if s.planPrefill(s.o.ChunkTokens); len(s.work) > 0 {
+	if s.o.PreferPrefill && s.foreground() < s.o.Slots {
+		if s.planPrefill(s.o.ChunkTokens, false); len(s.work) > 0 {
 			for _, q := range s.running { // none of them decodes in this step
 				q.dropDrafts(0)
 			}
 			return s.work
 		}
 	}
-	left := s.planDecode()
+	left := s.planDecode(s.o.ChunkTokens, false)
 	s.room = left
 	budget := s.o.ChunkTokens
 	if len(s.work) > 0 {
 		budget = min(s.o.MixedChunkTokens, left)
 	}
-	s.planPrefill(budget)
+	decoding := len(s.work)
+	s.planPrefill(budget, false)
+	s.planBackground(decoding)
 	s.placeDrafts()
 	return s.work
 }
@@ -402,14 +417,14 @@ func (s *Scheduler) SetMixedChunkTokens(n int) {
 // prompt.
 const maxAhead = 64
 
-// planDecode plans one token of every decoding sequence, and those that are known after it. These
-// count like prompt tokens: of more than ChunkTokens, the rest are for the next step. planDecode
+// planDecode plans one token of every decoding sequence of a class, and those that are known after
+// it. These count like prompt tokens: of more than left, the rest are for the next step. planDecode
 // returns how many prompt tokens the step may still have.
-func (s *Scheduler) planDecode() (left int) {
-	left = s.o.ChunkTokens
+func (s *Scheduler) planDecode(left int, background bool) int {
+	first := len(s.work)
 	s.order = append(s.order[:0], s.running...) // reserve may preempt some of them
 	for _, q := range s.order {
-		if !q.running || !q.decodes() {
+		if q.Background != background || !q.running || !q.decodes() {
 			continue
 		}
 		ahead := min(q.Ahead, left)
@@ -419,7 +434,7 @@ func (s *Scheduler) planDecode() (left int) {
 		}
 	}
 	s.dropPreempted()
-	return s.planDrafts(left)
+	return s.planDrafts(s.work[min(first, len(s.work)):], left)
 }
 
 // decodes reports whether all tokens of a running sequence have been computed but the last and
@@ -428,17 +443,22 @@ func (q *Sequence) decodes() bool {
 	return q.Ahead <= maxAhead && len(q.Tokens)-q.Computed == 1+q.Ahead+q.Drafts
 }
 
-// planPrefill plans up to budget prompt tokens, first of running and then of waiting sequences.
-func (s *Scheduler) planPrefill(budget int) {
+// planPrefill plans up to budget prompt tokens of a class, first of running and then of waiting
+// sequences. It returns what is left of the budget.
+func (s *Scheduler) planPrefill(budget int, background bool) (left int) {
 	s.order = append(s.order[:0], s.running...)
 	for _, q := range s.order {
-		if budget > 0 && q.running && len(q.Tokens) > q.Computed && !q.decodes() {
+		if q.Background == background && budget > 0 && q.running && len(q.Tokens) > q.Computed &&
+			!q.decodes() {
 			budget -= s.prefill(q, budget, nil)
 		}
 	}
 	s.dropPreempted() // before a preempted sequence is admitted again
-	for i := 0; i < len(s.waiting) && len(s.slots) > 0 && budget > 0; {
+	for i := 0; i < len(s.waiting) && s.slotFor(background) && budget > 0; {
 		q := s.waiting[i]
+		if q.Background != background {
+			break // background sequences wait until no other one does
+		}
 		if s.o.WholePrompts && len(q.Tokens) > budget || q.Select.Observe > s.room {
 			break // it is the first of the next step
 		}
@@ -455,6 +475,7 @@ func (s *Scheduler) planPrefill(budget int) {
 		}
 		budget -= s.prefill(q, budget, restore)
 	}
+	return budget
 }
 
 // admit starts waiting sequence i after its longest cached prefix, if there are pages for all its
@@ -467,7 +488,7 @@ func (s *Scheduler) admit(i int) (restore *Restore, ok bool) {
 		// The last token must be computed for its logits.
 		hit = s.tree.In(q.Space).Match(q.Tokens, q.Resumable())
 	}
-	if !s.evict(s.needFor(q, len(hit.Pages), len(q.Tokens))) {
+	if !s.makeRoom(q, s.needFor(q, len(hit.Pages), len(q.Tokens))) {
 		s.unref(hit)
 		if len(s.running) > 0 {
 			return nil, false
@@ -476,6 +497,9 @@ func (s *Scheduler) admit(i int) (restore *Restore, ok bool) {
 		if !s.evict(s.needFor(q, 0, len(q.Tokens))) {
 			return nil, false
 		}
+	}
+	if len(s.slots) == 0 {
+		s.preempt(s.newestBackground()) // slotFor has found it
 	}
 	s.waiting = slices.Delete(s.waiting, i, i+1)
 	s.running = append(s.running, q)
@@ -580,9 +604,7 @@ func (s *Scheduler) victim(q *Sequence, need prefix.Amount) *Sequence {
 	}
 	victim := q
 	for _, r := range s.running {
-		less := r.Priority < victim.Priority || r.Priority == victim.Priority &&
-			r.arrival > victim.arrival
-		if less && len(r.Pages) > first {
+		if order(r, victim) > 0 && len(r.Pages) > first {
 			victim = r
 		}
 	}
@@ -591,8 +613,9 @@ func (s *Scheduler) victim(q *Sequence, need prefix.Amount) *Sequence {
 
 func (s *Scheduler) preempt(q *Sequence) {
 	s.running = slices.Delete(s.running, slices.Index(s.running, q), slices.Index(s.running, q)+1)
-	s.release(q)
 	q.dropDrafts(0)
+	s.cachePreempted(q)
+	s.release(q)
 	q.Computed, q.Cached = 0, 0
 	s.Preemptions++
 	s.enqueue(q)

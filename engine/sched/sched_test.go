@@ -352,8 +352,12 @@ func checkBetween(t *testing.T, s *Scheduler, inFlight int, d *disk) {
 			t.Fatalf("%v waits with %d tokens computed, %d pages, slot %d", q.Owner, q.Computed,
 				len(q.Pages), q.Slot)
 		}
-		if i > 0 && (q.Priority > s.waiting[i-1].Priority ||
-			q.Priority == s.waiting[i-1].Priority && q.arrival < s.waiting[i-1].arrival) {
+		if i == 0 || q.Background && !s.waiting[i-1].Background {
+			continue
+		}
+		if last := s.waiting[i-1]; last.Background && !q.Background ||
+			q.Priority > last.Priority ||
+			q.Priority == last.Priority && q.arrival < last.arrival {
 			t.Fatalf("%v waits behind %v", q.Owner, s.waiting[i-1].Owner)
 		}
 	}

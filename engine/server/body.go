@@ -213,6 +213,16 @@ func (b *Body) grow(r *http.Request, size int64) error {
 	return nil
 }
 
+// BodyProblem returns the error of reading a body as a client gets it. Errors that have a Problem
+// stay as they are.
+func BodyProblem(err error) error {
+	var known *problem.Problem
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return bodyProblem(err)
+}
+
 // bodyProblem returns the Problem for an error of reading a body.
 func bodyProblem(err error) error {
 	var known *problem.Problem

@@ -13,6 +13,7 @@ import (
 	"headroom/engine"
 	"headroom/engine/chat"
 	"headroom/engine/generate"
+	"headroom/engine/guard"
 	"headroom/engine/problem"
 	"headroom/engine/tokenizer"
 )
@@ -35,9 +36,12 @@ type choices struct {
 	record *record
 	out    response
 	list   []*generation
-	owner  string    // see engine.Request
-	client string    // see engine.Request
-	begun  []*choice // those that have been submitted, in order
+	owner  string // see engine.Request
+	client string // see engine.Request
+	// background is that of engine.Request. What nobody waits for is cached in memory alone: the
+	// conversations of a batch do not go on.
+	background bool
+	begun      []*choice // those that have been submitted, in order
 
 	usage  generate.Usage // of the answers that are complete
 	decode engine.Timing  // of these, the time and the steps of decoding
@@ -55,7 +59,8 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, list []*genera
 		r = r.WithContext(ctx)
 	}
 	c := &choices{server: s, record: rec, list: list, owner: ownerOf(r),
-		client: rec.withoutKeys(clientName(r.Header))}
+		client:     rec.withoutKeys(clientName(r.Header)),
+		background: guard.InBackground(r.Context())}
 	c.out = s.output(w, r, list[0], c.prompt)
 	first := c.submit(0)
 	if first.err != nil && !lostProcess(first.err) {
@@ -115,11 +120,11 @@ func (c *choices) submit(i int) *choice {
 		IgnoreEOS: g.IgnoreEOS,
 		ShowTags:  g.split != nil,
 		Output:    g.Output,
-		Private:   g.Cache.Private(),
+		Private:   g.Cache.Private() || c.background,
 		NoCache:   g.Cache == generate.CacheNone,
 		Uncached:  g.Cache == generate.CacheNone,
 		NoAnswer:  g.NoAnswer,
-		Priority:  g.Priority,
+		Priority:  g.Priority, Background: c.background,
 		Owner:     c.owner,
 		Client:    c.client,
 		Key:       c.record.key,

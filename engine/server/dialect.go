@@ -31,7 +31,7 @@ type Recognizer interface {
 	Recognizes(header http.Header) bool
 }
 
-// Route is one route of a dialect. One of Parse, Document, Answer and Follow must be set.
+// Route is one route of a dialect. One of Parse, Document, Answer, Follow and Handle must be set.
 type Route struct {
 	// Pattern is a method and a path, as http.ServeMux reads them: "POST /v1/chat/completions".
 	Pattern string
@@ -54,6 +54,10 @@ type Route struct {
 	// Follow parses the body of a request for work that a client follows, such as a download. The
 	// answer has a line of JSON for each step.
 	Follow func(body []byte) (Work, error)
+	// Handle answers a request whose body or answer is a file. The body is read as it comes, and
+	// has no limit but that of its rate. An error is answered like that of a Document, if nothing
+	// was written before.
+	Handle func(w http.ResponseWriter, r *http.Request) error
 	// Free says that requests use no model, so that they do not count for a named key. Those of a
 	// Document are always free.
 	Free bool

@@ -125,6 +125,9 @@ func encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
+// WriteJSON answers a request of a Route.Handle with a document.
+func WriteJSON(w http.ResponseWriter, v any) { writeJSON(w, http.StatusOK, v) }
+
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	writeData(w, status, append(encode(v), '\n'))
 }

@@ -58,6 +58,15 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 			document.write(w)
 			return
 		}
+		if route.Handle != nil {
+			if body, ok := r.Body.(*pacedBody); ok {
+				body.streamed = true
+			}
+			if err := route.Handle(w, r); err != nil {
+				s.refuse(w, r, ended(r.Context(), err))
+			}
+			return
+		}
 		if route.Follow != nil {
 			s.follow(w, r, d, route)
 			return
@@ -325,8 +334,11 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g *generation,
 			render: func(err error) Event {
 				return g.dialect.Error(&requestError{err, recordOf(r).request})
 			},
-			contended: func() bool { return g.model.Engine.Stats().Waiting > 0 },
-			renderer:  g.Renderer(head), refuse: refuse, prompt: prompt,
+			contended: func() bool {
+				now := g.model.Engine.Stats()
+				return now.Waiting > now.BackgroundWaiting
+			},
+			renderer: g.Renderer(head), refuse: refuse, prompt: prompt,
 			events: g.held.events}
 	}
 	return &whole{w: w, ctx: r.Context(), renderer: g.Renderer(head), refuse: refuse}

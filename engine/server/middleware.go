@@ -103,11 +103,13 @@ var probes = []string{"/health", "/ready"}
 
 // levelOf returns the log level of a request. Successful GET requests, such as health checks and
 // pages, have the level Debug. So have those of probes: that a model is loading is no error, and
-// what has failed is in the log already.
+// what has failed is in the log already. And so have the requests of batches.
 func levelOf(r *http.Request, status int) slog.Level {
 	switch {
 	case r.Method == http.MethodGet && slices.Contains(probes, r.URL.Path):
 		return slog.LevelDebug
+	case status < 500 && guard.InBackground(r.Context()):
+		return slog.LevelDebug // a batch has thousands
 	case status >= 500:
 		return slog.LevelError
 	case r.Method == http.MethodPost || status >= 400:

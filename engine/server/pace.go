@@ -40,6 +40,8 @@ type pacedBody struct {
 	need    int64 // bytes that must still arrive in this window
 	total   int64
 	ended   bool
+	// streamed says that the body goes to a file, and not into memory: a large one may be slow.
+	streamed bool
 }
 
 // Read sets a deadline, which stays if the body does not end: http.Server reads the rest of a body
@@ -47,7 +49,7 @@ type pacedBody struct {
 func (b *pacedBody) Read(data []byte) (int, error) {
 	if !b.started || b.need <= 0 {
 		rate := int64(minBodyRate)
-		if b.total >= largeBody {
+		if b.total >= largeBody && !b.streamed {
 			rate = minLargeBodyRate
 		}
 		b.started, b.need = true, int64(b.limits.Window.Seconds()*float64(rate))

@@ -248,6 +248,13 @@ func New(o Options) *Server {
 	return s
 }
 
+// Inside answers requests of this program itself, such as those of batches. They pass neither
+// Options.Guard nor the network. The context of a request says whose it is; see guard.WithCaller
+// and guard.Background.
+func (s *Server) Inside() http.Handler {
+	return s.observe(&guard.Guard{}, Recover(s.log, s.renderError, noteCaller(s.routes)))
+}
+
 // ownPaths are the paths of the server's own routes. Their method is GET.
 var ownPaths = []string{"/health", "/metrics", "/openapi.json", "/ready"}
 

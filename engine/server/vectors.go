@@ -13,6 +13,7 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/generate"
+	"headroom/engine/guard"
 	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 )
@@ -241,7 +242,8 @@ func (e *embedding) submit(ctx context.Context) error {
 			return nil
 		}
 		stream, err := e.m.Engine.Submit(engine.Request{ID: generate.NewID(e.id + "-"),
-			Prompt: e.texts[len(e.running)], Embed: true, Priority: e.priority})
+			Prompt: e.texts[len(e.running)], Embed: true, Priority: e.priority,
+			Background: guard.InBackground(ctx)})
 		if err != nil {
 			if problem.From(err).Code != problem.Busy {
 				return err

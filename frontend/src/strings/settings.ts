@@ -38,6 +38,7 @@ export const storedCard = {
   kinds: {
     chats: 'Chats',
     cache: 'Cache on SSD',
+    batches: 'Files and batches of clients',
     jobs: 'Unfinished downloads and imports',
     log: 'Log',
     settings: 'Settings',

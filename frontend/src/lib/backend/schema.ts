@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 914255eaca2c2f5c7b0ab810a6163e1e509e31857e3fcbce62c026c537f644b5
+// SHA-256 of openapi.json: 83cc99c88084b1ab64d48b5e512af8272dd34a3ca9f5c233684fa8b65b6b19e9
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -929,7 +929,7 @@ export interface StoredDeleted {
 export interface StoredItem {
   bytes: number;
   files: number;
-  kind: 'chats' | 'cache' | 'jobs' | 'log' | 'settings' | 'keys' | 'agents' | 'models';
+  kind: 'chats' | 'cache' | 'batches' | 'jobs' | 'log' | 'settings' | 'keys' | 'agents' | 'models';
   paths: string[];
 }
 
