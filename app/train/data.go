@@ -353,11 +353,6 @@ func (r *reader) messages(fields map[string]json.RawMessage) ([]chat.Message, er
 	if len(messages) == 0 {
 		return nil, fmt.Errorf("%q is empty, expected messages", k.Chat)
 	}
-	for i, m := range messages {
-		if m.Role == "" {
-			return nil, fmt.Errorf("%s[%d] has no role", k.Chat, i)
-		}
-	}
 	return messages, nil
 }
 

@@ -159,7 +159,7 @@ func (s *Shape) Need(o *Options, tokens int) Need {
 	if o.GradCheckpoint {
 		// The input of each layer is kept. The rest of one layer at a time is computed again.
 		inputs := batch * int64(s.Hidden) * 2 * int64(len(s.layers)-first)
-		need.Activations = min(need.Activations, inputs+2*largest)
+		need.Activations = min(need.Activations, inputs+largest)
 	}
 	need.Logits = batch * int64(s.Vocab) * logitBytes
 	return need
@@ -167,10 +167,10 @@ func (s *Shape) Need(o *Options, tokens int) Need {
 
 // The fitted factors; see memory_test.go.
 const (
-	scoreBytes  = 6 // for each head and pair of tokens: scores and their softmax
-	tokenBytes  = 8 // for each input and output of a linear
-	hiddenBytes = 12
-	logitBytes  = 10
+	scoreBytes  = 3 // for each head and pair of tokens: scores and their softmax
+	tokenBytes  = 3 // for each input and output of a linear
+	hiddenBytes = 8
+	logitBytes  = 14
 )
 
 // optimizerMoments is how many numbers an optimizer keeps of each parameter.

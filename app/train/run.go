@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -74,8 +75,8 @@ type Progress struct {
 }
 
 // Command returns the command of the environment's interpreter. -I: neither variables of the
-// environment nor the user's packages change what it runs.
-func (e Environment) Command() []string { return []string{python(e.current()), "-I"} }
+// environment nor the user's packages change what it runs.  -u: its output is in order.
+func (e Environment) Command() []string { return []string{python(e.current()), "-I", "-u"} }
 
 // args returns the arguments of the process.
 func (r *Run) args() []string {
@@ -108,7 +109,7 @@ func (r *Run) Train(ctx context.Context) error {
 	// A process group of its own: Ctrl-C in the terminal reaches only this program, which pauses.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Env = append(os.Environ(), "HF_HUB_OFFLINE=1", "TRANSFORMERS_OFFLINE=1",
-		"HF_DATASETS_OFFLINE=1", "HF_HUB_DISABLE_TELEMETRY=1", "PYTHONUNBUFFERED=1")
+		"HF_DATASETS_OFFLINE=1", "HF_HUB_DISABLE_TELEMETRY=1")
 	stdin, err := c.StdinPipe() // its end tells the process that this program has ended
 	if err != nil {
 		return trainingProblem(err)
@@ -149,7 +150,7 @@ type output struct {
 	firstDone int
 }
 
-const keepLines = 20
+const keepLines = 200
 
 func (o *output) read(from io.Reader) {
 	lines := bufio.NewReaderSize(from, maxOutput)
@@ -214,9 +215,17 @@ func (o *output) event(e Event) {
 var outOfMemory = []string{"Insufficient Memory", "[metal::malloc]", "bad_alloc", "MemoryError",
 	"Unable to allocate", "maximum allowed buffer size", "out of memory"}
 
+// exception is the line of a Python exception that ends a traceback.
+var exception = regexp.MustCompile(`^[\w.]*(Error|Exception|Exit): `)
+
 // outcome returns the error of a process that has ended.
 func (r *Run) outcome(err error, o *output) error {
 	last := lastLine(strings.Join(o.last, "\n"))
+	for _, line := range o.last { // its message may have many lines
+		if exception.MatchString(line) {
+			last = lastLine(line)
+		}
+	}
 	var exit *exec.ExitError
 	switch {
 	case err == nil && o.finished:

@@ -146,6 +146,9 @@ var layers = []row{
 	{"Import and download of models, and updates of Headroom.", []string{
 		"app/importer", "app/hub", "app/update",
 	}},
+	{"Training by mlx-lm, in a process of its own.", []string{
+		"app/train",
+	}},
 	{"Batches: files of requests, answered by whatever answers HTTP.", []string{
 		"app/batch",
 	}},

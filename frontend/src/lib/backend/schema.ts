@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: e513652b2c4c785939de99858e335f7fd7362187890e1a424c5aa8843e54838c
+// SHA-256 of openapi.json: 7622b61d7272dbaed5298708e9744a370ed36d73e1ca8d8be248e7f2e4d7238f
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -909,7 +909,7 @@ export interface StoredDeleted {
 export interface StoredItem {
   bytes: number;
   files: number;
-  kind: 'chats' | 'cache' | 'jobs' | 'log' | 'settings' | 'models';
+  kind: 'chats' | 'cache' | 'jobs' | 'training' | 'log' | 'settings' | 'models';
   paths: string[];
 }
 
