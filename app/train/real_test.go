@@ -81,6 +81,7 @@ func rename(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_ = os.Remove(path + ".index.json") // it has the old names
 }
 
 // samples writes conversations with one answer each.
