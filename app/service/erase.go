@@ -99,8 +99,9 @@ func before(list stored.List, k stored.Kind) stored.Item {
 	return list.Items[i]
 }
 
-// erase deletes chats, cache and the Python environment for training, and what API keys have used. Nothing may be writing the former.
-// destroyKey makes unreadable what the disk still holds of them, and comes first.
+// erase deletes chats, cache and the Python environment for training, and what API keys have used.
+// Nothing may be writing the former. destroyKey makes unreadable what the disk still holds of them,
+// and comes first.
 func (d data) erase(destroyKey func() error, gone *stored.Deleted) {
 	was := d.list()
 	if destroyKey != nil {

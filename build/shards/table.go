@@ -66,7 +66,6 @@ var shards = []shard{
 		"app/parity", "app/worker"}},
 	{"oracle_convert", minutes(6), minutes(18), []string{"build/oracle/models", "engine/convert",
 		"kernels/quantize"}},
-	{"train", minutes(4), minutes(15), []string{"app/train"}},
 }
 
 // formFolders decide about answers of a given form.
