@@ -18,6 +18,7 @@ const (
 	Chats    Kind = "chats"    // conversations of the Chat page
 	Cache    Kind = "cache"    // the prefix cache on SSD
 	Jobs     Kind = "jobs"     // unfinished imports, downloads and moves
+	Training Kind = "training" // the Python environment of headroom train
 	Log      Kind = "log"      // the latest lines of the log, in memory only
 	Settings Kind = "settings" // settings, also damaged ones that were set aside
 	Keys     Kind = "keys"     // API keys and their use, the control token, the encryption key

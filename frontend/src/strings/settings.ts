@@ -39,6 +39,7 @@ export const storedCard = {
     chats: 'Chats',
     cache: 'Cache on SSD',
     jobs: 'Unfinished downloads and imports',
+    training: 'Python environment for training',
     log: 'Log',
     settings: 'Settings',
     keys: 'API keys and token, which stay',

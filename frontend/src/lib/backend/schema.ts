@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 711e3b2472821f72017ee35d6a07296ead86492a9eea7aba5417c5599b186f13
+// SHA-256 of openapi.json: 2860221cc6ed7ffee51557bb834f95617ffd99ca6e4424dd41ae2a4159798e4e
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -922,7 +922,7 @@ export interface StoredDeleted {
 export interface StoredItem {
   bytes: number;
   files: number;
-  kind: 'chats' | 'cache' | 'jobs' | 'log' | 'settings' | 'keys' | 'agents' | 'models';
+  kind: 'chats' | 'cache' | 'jobs' | 'training' | 'log' | 'settings' | 'keys' | 'agents' | 'models';
   paths: string[];
 }
 
