@@ -31,7 +31,7 @@ type Convert struct {
 // Fuse is `headroom fuse`.
 type Fuse struct {
 	Source  string `arg:"" help:"Model of the adapter: a folder, or a name of the list of models." placeholder:"DIR_OR_NAME"`
-	Adapter string `arg:"" help:"Folder of the LoRA or DoRA adapter." type:"path" placeholder:"ADAPTER"`
+	Adapter string `arg:"" help:"Folder of the LoRA or DoRA adapter, or of what full fine-tuning has written." type:"path" placeholder:"ADAPTER"`
 	Dest    string `arg:"" help:"Folder for the result, as in convert." type:"path" placeholder:"DIR"`
 	ConvertFlags
 }

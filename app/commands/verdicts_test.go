@@ -88,14 +88,12 @@ var verdicts = []found{
 	{name: "peft", config: "none", files: map[string]string{"adapter_model.safetensors": "x",
 		"adapter_config.json": `{"peft_type": "LORA", "base_model_name_or_path": "org/base"}`},
 		want: "Not supported: This is a LoRA adapter, not a whole model: it belongs to the model " +
-			"org/base. Fuse it with its model first, for example with mlx_lm.fuse, and open the " +
-			"result."},
+			"org/base. Fuse it with its model first, by headroom fuse, and open the result."},
 	{name: "mlx-lm-adapter", config: "none", files: map[string]string{"adapters.safetensors": "x",
 		"adapter_config.json": `{"fine_tune_type": "dora", "model": "mlx-community/base-4bit"}`},
 		want: "Not supported: This is a DoRA adapter, not a whole model: it belongs to the model " +
-			"mlx-community/base-4bit. Fuse it with its model first, for example with " +
-			"mlx_lm.fuse, " +
-			"and open the result."},
+			"mlx-community/base-4bit. Fuse it with its model first, by headroom fuse, and open " +
+			"the result."},
 	{name: "flux", config: "none", files: map[string]string{
 		"model_index.json":                                `{"_class_name": "FluxPipeline"}`,
 		"transformer/config.json":                         `{"_class_name": "FluxTransformer2DModel"}`,

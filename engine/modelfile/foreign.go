@@ -173,7 +173,7 @@ func adapter(c contents) *problem.Problem {
 		why = "it belongs to the model " + base
 	}
 	return problem.New(problem.UnknownArchitecture, "This is "+what+", not a whole model", why,
-		"Fuse it with its model first, for example with mlx_lm.fuse, and open the result.")
+		"Fuse it with its model first, by headroom fuse, and open the result.")
 }
 
 // diffusion recognizes the pipelines of Diffusers, and their parts.

@@ -40,7 +40,7 @@ func TestForeign(t *testing.T) {
 	}
 	const other = " Pick another model: Headroom runs language models, embedding models and " +
 		"rerankers."
-	const fuse = ". Fuse it with its model first, for example with mlx_lm.fuse, and open the " +
+	const fuse = ". Fuse it with its model first, by headroom fuse, and open the " +
 		"result."
 	for _, c := range []struct {
 		name  string
