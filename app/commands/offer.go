@@ -18,6 +18,7 @@ import (
 	"headroom/app/settings"
 	"headroom/engine"
 	"headroom/engine/problem"
+	"headroom/engine/server"
 )
 
 // OfferFlags are the flags of commands that download a model if it is not on this machine.
@@ -35,6 +36,14 @@ var canAsk = func(t *terminal) bool { return isTerminal(t.in) && isTerminal(t.er
 func (f *OfferFlags) load(ctx context.Context, h *host.Host, s *settings.File, m *ModelFlags,
 	name string, t *terminal, asks bool) error {
 	missing := h.Start(name)
+	if a, base := adapterNamed(h, name, missing); base != "" && !m.promptCaches {
+		if m.Adapter != "" {
+			return problem.New(problem.BadRequest, name+" names an adapter, and --adapter another",
+				"", "Leave one of them out.")
+		}
+		m.Adapter, name = a, base
+		missing = h.Start(name)
+	}
 	if missing == nil {
 		return awaitModel(ctx, h, s, t.err)
 	}
@@ -51,6 +60,23 @@ func (f *OfferFlags) load(ctx context.Context, h *host.Host, s *settings.File, m
 	}
 	h.RescanModels()
 	return load(ctx, h, s, name, t.err)
+}
+
+// adapterNamed returns the folder of the adapter and the ID of the model that a name means, as in
+// "model+adapter"; "": there are none. err is the error of starting a model with that name.
+func adapterNamed(h *host.Host, name string, err error) (dir, base string) {
+	if err == nil || problem.From(err).Code != problem.ModelNotFound ||
+		!strings.Contains(name, server.AdapterSign) {
+		return "", ""
+	}
+	for _, m := range h.Models(0).Models {
+		for _, a := range m.Adapters {
+			if strings.EqualFold(a.ID, name) {
+				return a.Path, m.ID
+			}
+		}
+	}
+	return "", ""
 }
 
 // absent reports whether a model with the ID of the hub is not on this machine, or only a part of

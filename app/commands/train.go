@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"headroom/app/library"
 	"headroom/app/memory"
@@ -19,6 +19,7 @@ import (
 	"headroom/app/train"
 	"headroom/engine"
 	"headroom/engine/problem"
+	"headroom/engine/server"
 	"headroom/engine/textproc"
 )
 
@@ -105,11 +106,12 @@ func (c *Train) Run(ctx context.Context, t *terminal) error {
 		return err
 	}
 	view := &trainView{out: t.err, onTerminal: isTerminal(t.err)}
+	view.before(adapter.Losses(start))
 	run := train.Run{Python: environment.Command(), Model: model, Data: c.Data, Adapter: adapter,
 		Options: o, Start: start, Record: record, Progress: view.show}
 	fmt.Fprintf(t.err, "Training into %s. Ctrl-C pauses it.\n", printable(adapter.Dir))
 	err = run.Train(ctx)
-	view.clear()
+	view.end()
 	return c.ended(t, err, adapter, o)
 }
 
@@ -226,14 +228,42 @@ func (c *Train) ended(t *terminal, err error, a train.Adapter, o *train.Options)
 		return err
 	case o.FineTuneType == "full":
 		fmt.Fprintf(t.out, "%s\n", a.Dir)
-		fmt.Fprintln(t.err, "All weights of the trained layers are in its adapters.safetensors. "+
-			"mlx_lm.fuse makes a model of them.")
+		fused := a.Dir + "-fused"
+		fmt.Fprintf(t.err, "It has the weights of the trained layers. To make a model of them and "+
+			"use it:\n  headroom fuse %s %s %s\n  headroom run --model %s \"…\"\n",
+			quoteWord(c.Model), quoteWord(a.Dir), quoteWord(fused), quoteWord(fused))
 		return nil
 	}
 	fmt.Fprintf(t.out, "%s\n", a.Dir)
+	if name := listedAdapter(a.Dir); name != "" {
+		fmt.Fprintf(t.err, "To use the adapter, here and with the endpoint:\n"+
+			"  headroom run --model %s \"…\"\n", quoteWord(name))
+		return nil
+	}
 	fmt.Fprintf(t.err, "To use the adapter:\n  headroom run --model %s --adapter %s \"…\"\n",
 		quoteWord(c.Model), quoteWord(a.Dir))
 	return nil
+}
+
+// listedAdapter returns the name by which requests mean the adapter in a folder, as in
+// "model+adapter"; "": the folder is not in a models folder.
+func listedAdapter(dir string) string {
+	file := service.OpenSettings()
+	for _, m := range new(ModelFlags).library(file).Scan() {
+		for _, a := range m.Adapters {
+			if same(a.Dir, dir) {
+				return m.ID + server.AdapterSign + a.Name
+			}
+		}
+	}
+	return ""
+}
+
+// same reports whether two paths are one folder.
+func same(a, b string) bool {
+	x, err := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err == nil && err2 == nil && os.SameFile(x, y)
 }
 
 // again returns the command that goes on with the training.
@@ -244,57 +274,4 @@ func (c *Train) again(a train.Adapter, o *train.Options) string {
 		words = append(words, quoteWord(flag))
 	}
 	return strings.Join(words, " ")
-}
-
-// trainView shows the progress: a line that changes on a terminal, and lines of losses.
-type trainView struct {
-	out        io.Writer
-	onTerminal bool
-	loss       string // of the latest report
-}
-
-func (v *trainView) show(p train.Progress) {
-	switch p.Kind {
-	case "started":
-		v.line(fmt.Sprintf("Iterations %d to %d.", p.Iteration+1, p.Iterations))
-	case "train":
-		if p.TrainLoss == nil {
-			return
-		}
-		v.loss = fmt.Sprintf(", loss %.3f", *p.TrainLoss)
-		text := fmt.Sprintf("Iteration %d of %d: train loss %.3f, learning rate %.3g, "+
-			"%.3g iterations/s, %.0f tokens/s, %d tokens trained, peak memory %.3f GB", p.Done,
-			p.Of, *p.TrainLoss, p.LearningRate, p.PerSecond, p.TokensSecond, p.TrainedTokens,
-			p.PeakGB)
-		if p.Left > 0 {
-			text += fmt.Sprintf(", %s left", p.Left.Round(time.Second))
-		}
-		v.line(text)
-	case "valid":
-		if p.ValidLoss != nil {
-			v.line(fmt.Sprintf("Iteration %d of %d: validation loss %.3f", p.Done, p.Of,
-				*p.ValidLoss))
-		}
-	case "saved":
-		v.line(fmt.Sprintf("Iteration %d of %d: saved %s", p.Done, p.Of, printable(p.File)))
-	}
-	if v.onTerminal {
-		text := fmt.Sprintf("Iteration %d of %d%s", p.Done, p.Of, v.loss)
-		if p.Left > 0 {
-			text += fmt.Sprintf(", %s left", p.Left.Round(time.Second))
-		}
-		fmt.Fprint(v.out, "\r\x1b[K"+clip(text, 120))
-	}
-}
-
-func (v *trainView) line(text string) {
-	v.clear()
-	fmt.Fprintln(v.out, text)
-}
-
-// clear removes the line.
-func (v *trainView) clear() {
-	if v.onTerminal {
-		fmt.Fprint(v.out, "\r\x1b[K")
-	}
 }

@@ -5,6 +5,7 @@ package train
 // training and the log of its process.
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,6 +29,8 @@ const (
 	logName     = "training.log"
 	weightsName = "adapters.safetensors"
 	configName  = "adapter_config.json"
+	// optimizerName is the state of the optimizer of a paused training.
+	optimizerName = "optimizer.safetensors"
 )
 
 // Record is what is written about a training into the adapter's folder.
@@ -59,6 +62,23 @@ func DefaultAdapter(model, data string) string {
 
 // Log returns the path of the log.
 func (a Adapter) Log() string { return filepath.Join(a.Dir, logName) }
+
+// Losses returns the reports of losses that the log has of the iterations up to the start.
+func (a Adapter) Losses(s Start) (events []Event) {
+	f, err := os.Open(a.Log())
+	if err != nil || s.Done == 0 {
+		return nil
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f) // it ends at a line that is too long, which is no event
+	for lines.Scan() {
+		e, ok := parseEvent(lines.Text())
+		if ok && e.Iteration <= s.Done && (e.TrainLoss != nil || e.ValidLoss != nil) {
+			events = append(events, e)
+		}
+	}
+	return events
+}
 
 var checkpointName = regexp.MustCompile(`^(\d{7,9})_adapters\.safetensors$`)
 
@@ -189,7 +209,8 @@ func (a Adapter) Begin(want Record, s Start) error {
 		return adapterProblem(err)
 	}
 	if s.Done == 0 {
-		for _, name := range append(a.checkpoints(), weightsName, configName, recordName, logName) {
+		for _, name := range append(a.checkpoints(), weightsName, configName, recordName, logName,
+			optimizerName) {
 			err := os.Remove(filepath.Join(a.Dir, name))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return adapterProblem(err)
@@ -209,8 +230,14 @@ func adapterProblem(err error) error {
 
 // finish records that a training has ended. The checkpoints stay: an earlier one may be better.
 func (a Adapter) finish(r Record) error {
-	if _, err := safetensors.Open(filepath.Join(a.Dir, weightsName)); err != nil {
+	f, err := safetensors.Open(filepath.Join(a.Dir, weightsName))
+	if err != nil {
 		return fmt.Errorf("the adapter was not written: %w", err)
+	}
+	_ = f.Close()
+	if err := os.Remove(filepath.Join(a.Dir, optimizerName)); err != nil &&
+		!errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	r.Finished = true
 	return a.write(r)

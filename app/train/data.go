@@ -74,6 +74,10 @@ type Data struct{ Train, Valid, Test *Set }
 // ReadData reads and checks the files in a folder. The error is a Problem, or ctx's.
 func ReadData(ctx context.Context, dir string, p *textproc.Processor, o *Options) (Data, error) {
 	var d Data
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return d, notStarted(problem.BadRequest, "Name a folder with a train.jsonl by --data.",
+			"there is no folder %s", dir)
+	}
 	for _, f := range []struct {
 		name string
 		set  **Set

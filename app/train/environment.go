@@ -105,6 +105,10 @@ func (e Environment) Remove() error {
 		return nil
 	}
 	unlock, err := e.Lock()
+	if problem.From(err).Code == problem.Busy {
+		return problem.New(problem.Busy, "It is in use", "a training is running, or it is being "+
+			"installed", "Pause the training by Ctrl-C first.")
+	}
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ each event. All other output is mlx-lm's.
 
 SIGINT, SIGTERM and the end of stdin pause the training: after the iteration that is running, a
 checkpoint is saved and the process ends with PAUSED. stdin ends when headroom ends, however it
-does. It uses what is the same in every run of the pinned mlx-lm: lora.train, the callback of the
-losses, and the methods of trainer.TrainUI.
+does. It uses what is the same in every run of the pinned mlx-lm: lora.train, lora.evaluate, the
+callback of the losses, and the methods of trainer.TrainUI.
 """
 
 import json
@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 PAUSED = 75  # EX_TEMPFAIL of sysexits.h: run it again to go on
+OPTIMIZER = "optimizer.safetensors"  # in the adapter's folder
 
 paused = threading.Event()
 
@@ -43,6 +44,15 @@ def watch_stdin():
     paused.set()
 
 
+def write(path, arrays, metadata=None):
+    """write writes a file in one step."""
+    import mlx.core as mx
+
+    unfinished = path.with_name("." + path.name + ".part.safetensors")
+    mx.save_safetensors(str(unfinished), arrays, metadata)
+    os.replace(unfinished, path)
+
+
 class Run:
     """Run is the training that runs. TrainUI and the callback report to it."""
 
@@ -50,27 +60,49 @@ class Run:
         self.before = done_before
         self.now = 0  # iterations of this run
         self.model = None
+        self.optimizer = None
         self.args = None
 
     def save(self):
         """save writes a checkpoint, and then the same as the adapter, each in one step."""
-        import mlx.core as mx
         from mlx.utils import tree_flatten
 
-        target = Path(self.args.adapter_file)
         name = f"{self.before + self.now:07d}_adapters.safetensors"
         weights = dict(tree_flatten(self.model.trainable_parameters()))
-        for path in (target.parent / name, target):
-            unfinished = path.with_name("." + path.name + ".part.safetensors")
-            mx.save_safetensors(str(unfinished), weights)
-            os.replace(unfinished, path)
+        for path in (self.folder() / name, Path(self.args.adapter_file)):
+            write(path, weights)
         emit("saved", iteration=self.before + self.now, file=name)
+
+    def folder(self):
+        return Path(self.args.adapter_file).parent
+
+    def save_optimizer(self):
+        """save_optimizer writes the optimizer's state, for a run that goes on here."""
+        from mlx.utils import tree_flatten
+
+        at = {"iteration": str(self.before + self.now)}
+        write(self.folder() / OPTIMIZER, dict(tree_flatten(self.optimizer.state)), at)
+
+    def restore_optimizer(self):
+        """restore_optimizer gives the optimizer the state of that iteration. If there is none, as
+        after a crash, it only counts on: the schedule of the learning rate depends on it."""
+        import mlx.core as mx
+        from mlx.utils import tree_unflatten
+
+        self.optimizer.state["step"] = mx.array(self.before, mx.uint64)
+        try:
+            state, at = mx.load(str(self.folder() / OPTIMIZER), return_metadata=True)
+        except (OSError, RuntimeError):
+            return
+        if at.get("iteration") == str(self.before) and "step" in state:
+            self.optimizer.state = tree_unflatten(list(state.items()))
 
     def pause_if_asked(self):
         if not paused.is_set():
             return
         if self.now > 0:
             self.save()
+            self.save_optimizer()
         emit("paused", iteration=self.before + self.now)
         sys.exit(PAUSED)
 
@@ -82,6 +114,7 @@ def main():
     signal.signal(signal.SIGTERM, request_pause)
     threading.Thread(target=watch_stdin, daemon=True).start()
 
+    from mlx.utils import tree_flatten
     from mlx_lm import lora
     from mlx_lm.tuner import trainer
     from mlx_lm.tuner.callbacks import TrainingCallback
@@ -111,7 +144,7 @@ def main():
         def advance(self):
             run.now += 1
             emit("iteration", iteration=run.before + run.now)
-            if run.now % run.save_every == 0 and run.now < run.args.iters:
+            if (run.before + run.now) % run.save_every == 0 and run.now < run.args.iters:
                 run.save()
             if run.now < run.args.iters:
                 run.pause_if_asked()
@@ -134,16 +167,28 @@ def main():
 
     train = lora.train
 
-    def train_and_save(model, args, **others):
-        run.model, run.args = model, args
+    def train_and_save(model, args, optimizer, **others):
+        run.model, run.args, run.optimizer = model, args, optimizer
+        if not tree_flatten(model.trainable_parameters()):
+            raise ValueError("nothing would be trained: lora_parameters.keys names no module")
+        if run.before > 0:
+            run.restore_optimizer()
         run.save_every = max(args.steps_per_save, 1)
         # mlx-lm counts from 1 in each run, and would overwrite the checkpoints of an earlier one.
         args.steps_per_save = args.iters + 1
         emit("started", iteration=run.before, iterations=run.before + args.iters)
-        train(model=model, args=args, **others)
+        train(model=model, args=args, optimizer=optimizer, **others)
         run.save()
 
+    evaluate = lora.evaluate
+
+    def evaluate_test_set(**others):
+        loss = evaluate(**others)
+        emit("test", iteration=run.before + run.now, test_loss=loss if math.isfinite(loss) else None)
+        return loss
+
     lora.train = train_and_save
+    lora.evaluate = evaluate_test_set
     lora.get_reporting_callbacks = lambda *_, **__: Callback()
     trainer.TrainUI = UI
     lora.main()

@@ -1,6 +1,8 @@
 package train
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -81,5 +83,48 @@ func TestOptions(t *testing.T) {
 	full := Options{FineTuneType: "full"}
 	if err := full.Resolve(&Shape{Layers: 4, Quantized: true}); err == nil {
 		t.Error("full training of a quantized model was accepted")
+	}
+}
+
+// TestConfig: a file's options count where no flag is typed, and each fault gets a sentence.
+func TestConfig(t *testing.T) {
+	dir := t.TempDir()
+	weights(dir, "w.safetensors")
+	t.Chdir(dir)
+	read := func(text string, o Options) (*Options, error) {
+		o.Config = filepath.Join(dir, "c.yaml")
+		if err := os.WriteFile(o.Config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return &o, o.Resolve(&Shape{Layers: 4})
+	}
+	o, err := read("learning_rate: 1e-4\niters: 30\nseed: 7\nresume_adapter_file: w.safetensors\n"+
+		"lora_parameters: {rank: 4, scale: 10, dropout: 0.0, keys: [mlp.up_proj]}\n"+
+		"text_feature: body\nmodel: other\n", Options{Iters: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.LearningRate != 1e-4 || o.Iters != 20 || *o.Seed != 7 || o.Rank != 4 ||
+		o.Keys.Text != "body" || o.ResumeAdapterFile != filepath.Join(dir, "w.safetensors") {
+		t.Errorf("%+v", o)
+	}
+	if flags := strings.Join(o.Typed(), " "); flags != "--config "+o.Config+" --num-layers 4 "+
+		"--iters 20" {
+		t.Errorf("typed flags are %s", flags)
+	}
+	for text, want := range map[string]string{
+		"":                           "the file has no options",
+		"itters: 3":                  `line 1: headroom train has no option "itters"`,
+		"a: 3\niters: x":             `has no option "a"; line 2: got ` + "`x`, expected a whole number",
+		"learning_rate: fast":        `got "fast", expected a number`,
+		"test: 3":                    "expected true or false",
+		"lora_parameters: {keys: 3}": "expected a list of texts",
+		"iters: [":                   "line 1: did not find",
+		"resume_adapter_file: none":  "none: no such file",
+	} {
+		_, err := read(text, Options{})
+		if err == nil || !strings.Contains(problem.From(err).Why, want) {
+			t.Errorf("%q: got %v, expected %s", text, err, want)
+		}
 	}
 }

@@ -4,9 +4,14 @@ package train
 // file over mlx-lm's default.
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,7 +148,38 @@ func readConfig(path string, c *config) error {
 	}
 	d := yaml.NewDecoder(strings.NewReader(string(data)))
 	d.KnownFields(true)
-	return d.Decode(c)
+	switch err := d.Decode(c); {
+	case errors.Is(err, io.EOF):
+		return errors.New("the file has no options")
+	case err != nil:
+		return errors.New(plainYAML(err.Error()))
+	}
+	if c.Resume != "" {
+		// As in mlx-lm, a path is relative to the folder of whoever runs the command.
+		if c.Resume, err = filepath.Abs(c.Resume); err == nil {
+			_, err = os.Stat(c.Resume)
+		}
+	}
+	return err
+}
+
+var (
+	unknownOption = regexp.MustCompile(`field (\S+) not found in type \S+`)
+	wrongType     = regexp.MustCompile("cannot unmarshal \\S+ (`.*`) into \\*?(\\S+)")
+	typeWords     = strings.NewReplacer("type int", "a whole number", "type bool",
+		"true or false", "type string", "a text", "type []string", "a list of texts")
+)
+
+// plainYAML returns an error of the YAML package as one sentence.
+func plainYAML(text string) string {
+	text = strings.TrimPrefix(text, "yaml: unmarshal errors:\n")
+	text = unknownOption.ReplaceAllString(text, `headroom train has no option "$1"`)
+	text = typeWords.Replace(wrongType.ReplaceAllString(text, "got $1, expected type $2"))
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	return strings.Join(lines, "; ")
 }
 
 // fill sets what no flag has set to the value of the file, or else to mlx-lm's default.

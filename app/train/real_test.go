@@ -136,10 +136,14 @@ func TestTrainsForReal(t *testing.T) {
 	}
 }
 
+// iterations and pauseAt are those of a training. Those between let the pause be late: it is a
+// signal, and an iteration takes a hundredth of a second.
+const iterations, pauseAt = 60, 5
+
 func trainReal(t *testing.T, e train.Environment, kind, model string) {
 	data := samples(t, "train.jsonl", "valid.jsonl")
-	o := &train.Options{FineTuneType: kind, Iters: 30, BatchSize: 2, LearningRate: 3e-3, Report: 5,
-		SaveEvery: 10, MaskPrompt: true, MaxSeqLength: 128}
+	o := &train.Options{FineTuneType: kind, Iters: iterations, BatchSize: 2, LearningRate: 3e-3, Report: 5,
+		SaveEvery: 15, MaskPrompt: true, MaxSeqLength: 128}
 	shape, err := train.ReadShape(model)
 	if err != nil {
 		t.Fatal(err)
@@ -160,8 +164,8 @@ func trainReal(t *testing.T, e train.Environment, kind, model string) {
 		Iters: o.Iters}
 	ctx, pause := context.WithCancel(t.Context())
 	defer pause()
-	var losses []float64
-	var iterations []int
+	var losses, validations []float64
+	var done []int
 	var peak float64
 	run := train.Run{Python: e.Command(), Model: model, Data: data, Adapter: adapter, Options: o,
 		Record: record, Progress: func(p train.Progress) {
@@ -169,9 +173,11 @@ func trainReal(t *testing.T, e train.Environment, kind, model string) {
 			case "train":
 				losses = append(losses, *p.TrainLoss)
 				peak = p.PeakGB
+			case "valid":
+				validations = append(validations, *p.ValidLoss)
 			case "iteration":
-				iterations = append(iterations, p.Iteration)
-				if p.Iteration == 12 {
+				done = append(done, p.Iteration)
+				if p.Iteration == pauseAt {
 					pause()
 				}
 			}
@@ -186,8 +192,8 @@ func trainReal(t *testing.T, e train.Environment, kind, model string) {
 	if run.Start, err = adapter.Check(record, true, false); err != nil {
 		t.Fatal(err)
 	}
-	if run.Start.Done < 12 || run.Start.Done > 20 {
-		t.Fatalf("paused after iteration %d, asked at 12", run.Start.Done)
+	if run.Start.Done < pauseAt || run.Start.Done >= iterations {
+		t.Fatalf("paused after iteration %d, asked at %d", run.Start.Done, pauseAt)
 	}
 	if err := adapter.Begin(record, run.Start); err != nil {
 		t.Fatal(err)
@@ -196,18 +202,18 @@ func trainReal(t *testing.T, e train.Environment, kind, model string) {
 		log, _ := os.ReadFile(adapter.Log())
 		t.Fatalf("%v\n%s", err, log)
 	}
-	for i, n := range iterations {
+	for i, n := range done {
 		if n != i+1 {
-			t.Fatalf("iterations are %v", iterations)
+			t.Fatalf("iterations are %v", done)
 		}
 	}
-	t.Logf("losses %.3f, peak %.3f GB, estimated %s", losses, peak,
+	t.Logf("losses %.3f, validations %.3f, peak %.3f GB, estimated %s", losses, validations, peak,
 		shape.Need(o, found.Padded(o.MaxSeqLength)))
-	if first, last := losses[0], losses[len(losses)-1]; len(iterations) != 30 || last > first-1 {
-		t.Fatalf("%d iterations, losses %v: expected 30 and a loss that falls by 1",
-			len(iterations), losses)
+	if first, last := validations[0], losses[len(losses)-1]; len(done) != iterations ||
+		last > first-1 {
+		t.Fatalf("%d iterations, expected %d and a loss that falls by 1", len(done), iterations)
 	}
-	for _, name := range []string{"adapters.safetensors", "0000030_adapters.safetensors"} {
+	for _, name := range []string{"adapters.safetensors", "0000060_adapters.safetensors"} {
 		f, err := safetensors.Open(filepath.Join(adapter.Dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -217,4 +223,5 @@ func trainReal(t *testing.T, e train.Environment, kind, model string) {
 	if _, err := adapter.Check(record, false, false); err == nil {
 		t.Fatal("a finished adapter would have been written over")
 	}
+	sameOutputs(t, e, kind, model, adapter, p)
 }

@@ -54,11 +54,13 @@ type Run struct {
 
 // Event is an event of launch.py. Its fields are mlx-lm's.
 type Event struct {
-	Kind          string   `json:"event"` // started, iteration, train, valid, saved, paused, finished
+	// Kind is started, iteration, train, valid, saved, paused, test or finished.
+	Kind          string   `json:"event"`
 	Iteration     int      `json:"iteration"`
 	Iterations    int      `json:"iterations"` // of started: all
 	TrainLoss     *float64 `json:"train_loss"`
 	ValidLoss     *float64 `json:"val_loss"`
+	TestLoss      *float64 `json:"test_loss"`
 	LearningRate  float64  `json:"learning_rate"`
 	PerSecond     float64  `json:"iterations_per_second"`
 	TokensSecond  float64  `json:"tokens_per_second"`
@@ -171,9 +173,7 @@ func (o *output) read(from io.Reader) {
 }
 
 func (o *output) line(line string) {
-	text, ok := strings.CutPrefix(line, eventMark)
-	var e Event
-	if ok && json.Unmarshal([]byte(text), &e) == nil {
+	if e, ok := parseEvent(line); ok {
 		o.event(e)
 		return
 	}
@@ -183,6 +183,12 @@ func (o *output) line(line string) {
 		}
 		o.last = append(o.last, line)
 	}
+}
+
+// parseEvent returns the event of a line; ok is false if it has none.
+func parseEvent(line string) (e Event, ok bool) {
+	text, ok := strings.CutPrefix(line, eventMark)
+	return e, ok && json.Unmarshal([]byte(text), &e) == nil
 }
 
 func (o *output) event(e Event) {
