@@ -2,7 +2,9 @@ package commands
 
 import (
 	"bytes"
-	"encoding/json"
+	"encoding/binary"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,8 @@ import (
 
 	"headroom/app/library"
 	"headroom/app/train"
+	"headroom/engine"
+	"headroom/engine/safetensors"
 )
 
 func TestCurves(t *testing.T) {
@@ -71,13 +75,21 @@ func TestTrainView(t *testing.T) {
 	}
 }
 
-// trainable puts the tiny qwen3 into the models folder, and writes samples. It returns the folder of
-// the data and that of the model.
+// trainable puts a random model with the demo model's tokenizer into the models folder, and writes
+// samples. It returns the folder of the data and that of the model.
 func trainable(t *testing.T) (data, model string) {
 	t.Helper()
 	isolate(t)
 	model = filepath.Join(library.Own(), "tiny")
-	if err := os.CopyFS(model, os.DirFS("../../engine/models/testdata/tiny/qwen3")); err != nil {
+	if err := os.MkdirAll(model, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	err := engine.WriteRandom(model, []byte(`{"model_type": "qwen3", "hidden_size": 64,
+		"num_hidden_layers": 2, "intermediate_size": 64, "num_attention_heads": 2,
+		"num_key_value_heads": 2, "head_dim": 32, "rms_norm_eps": 1e-6, "vocab_size": 2304,
+		"max_position_embeddings": 512, "rope_theta": 10000.0, "tie_word_embeddings": true,
+		"dtype": "bfloat16", "quantization": {"group_size": 64, "bits": 4}}`))
+	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"tokenizer.json", "tokenizer_config.json",
@@ -96,6 +108,36 @@ func trainable(t *testing.T) (data, model string) {
 		t.Fatal(err)
 	}
 	return data, model
+}
+
+// writeAdapter writes an adapter of the model's first layer, as mlx_lm.lora does.
+func writeAdapter(t *testing.T, dir, model string) {
+	t.Helper()
+	one := func(name string, shape ...int) safetensors.Tensor {
+		x := safetensors.Tensor{Name: "model.layers.0.mlp.down_proj." + name, Shape: shape,
+			DType: safetensors.F32}
+		for i := range x.Elements() {
+			x.Data = binary.LittleEndian.AppendUint32(x.Data,
+				math.Float32bits(float32(i%5)-2))
+		}
+		return x
+	}
+	var weights bytes.Buffer
+	err := safetensors.Write(&weights, []safetensors.Tensor{one("lora_a", 64, 2),
+		one("lora_b", 2, 64)}, nil)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	for name, text := range map[string]string{"adapters.safetensors": weights.String(),
+		"adapter_config.json": fmt.Sprintf(`{"fine_tune_type": "lora", "model": %q,
+			"lora_parameters": {"rank": 2, "scale": 20.0}}`, model)} {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestTrainChecks: data and memory are checked before anything is installed, and nothing is
@@ -137,25 +179,7 @@ func TestTrainChecks(t *testing.T) {
 func TestNamedAdapter(t *testing.T) {
 	_, model := trainable(t)
 	adapter := filepath.Join(library.Own(), "adapters", "polite")
-	if err := os.CopyFS(adapter, os.DirFS("../../engine/testdata/adapters/qwen3_dora")); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(adapter, "adapter_config.json")
-	var config map[string]any
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(text, &config)
-	}
-	if err == nil {
-		config["model"] = model
-		text, err = json.Marshal(config)
-	}
-	if err == nil {
-		err = os.WriteFile(path, text, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	writeAdapter(t, adapter, model)
 	if name := listedAdapter(adapter); name != "tiny+polite" {
 		t.Errorf("the adapter is called %q", name)
 	}
