@@ -69,6 +69,16 @@ func (e Environment) current() string {
 // python returns the interpreter of an environment in a folder.
 func python(dir string) string { return filepath.Join(dir, "bin", "python") }
 
+// Temp makes and returns the folder for temporary files. On Linux, mlx keeps and loads compiled
+// kernels there: in the system's folder, another user could place one.
+func (e Environment) Temp() (string, error) {
+	dir := filepath.Join(e.current(), "tmp")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", environmentProblem(err)
+	}
+	return dir, nil
+}
+
 // Ready reports whether the environment has been made, and its Python still exists.
 func (e Environment) Ready() bool {
 	_, err := os.Stat(python(e.current()))

@@ -26,6 +26,8 @@ import (
 // Shape is what the estimate needs to know of a model.
 type Shape struct {
 	Layers, Hidden, Heads, Vocab int
+	PerToken                     int  // experts that a token uses
+	Float32                      bool // activations are float32, not of 16 bits
 
 	WeightBytes int64
 	Quantized   bool
@@ -34,13 +36,15 @@ type Shape struct {
 
 // layer has the sizes of one layer.
 type layer struct {
-	elements int64 // of all weights
-	bytes    int64
-	linears  []linear
+	bytes   int64
+	linears []linear
 }
 
 // linear is a matrix that LoRA adapts: in to out, for each of several experts.
-type linear struct{ in, out, experts int64 }
+type linear struct {
+	in, out, experts int64
+	packed           bool
+}
 
 // Need is an estimate in bytes.
 type Need struct{ Weights, Parameters, Activations, Logits int64 }
@@ -55,6 +59,7 @@ type shapeConfig struct {
 	Hidden       int `json:"hidden_size"`
 	Heads        int `json:"num_attention_heads"`
 	Vocab        int `json:"vocab_size"`
+	PerToken     int `json:"num_experts_per_tok"`
 	Quantization struct {
 		GroupSize int64 `json:"group_size"`
 	} `json:"quantization"`
@@ -69,6 +74,9 @@ func ReadShape(dir string) (Shape, error) {
 		return s, err
 	}
 	s.Layers, s.Hidden, s.Heads, s.Vocab = c.Layers, c.Hidden, c.Heads, c.Vocab
+	if s.PerToken = c.PerToken; s.PerToken < 1 || s.PerToken > 1000 {
+		s.PerToken = 8
+	}
 	w, err := safetensors.OpenDir(dir)
 	if err != nil {
 		return s, notStarted(problem.ModelBroken, "Download or convert the model again.", "%v",
@@ -124,7 +132,10 @@ func (s *Shape) add(t safetensors.Tensor, w *safetensors.Checkpoint, group int64
 	}
 	l := &s.layers[i]
 	l.bytes += int64(len(t.Data))
-	l.elements += int64(t.Elements())
+	if t.DType == safetensors.F32 && (strings.HasSuffix(t.Name, "norm.weight") ||
+		strings.HasSuffix(t.Name, ".scales")) {
+		s.Float32 = true
+	}
 	base, isWeight := strings.CutSuffix(t.Name, ".weight")
 	if n := len(t.Shape); !isWeight || n < 2 || n > 3 || strings.Contains(base, "conv") {
 		return
@@ -133,11 +144,12 @@ func (s *Shape) add(t safetensors.Tensor, w *safetensors.Checkpoint, group int64
 	if len(t.Shape) == 3 {
 		experts = int64(t.Shape[0])
 	}
+	packed := false
 	if scales, ok := w.Tensor(base + ".scales"); ok && len(scales.Shape) == len(t.Shape) {
-		s.Quantized = true
+		s.Quantized, packed = true, true
 		in = int64(scales.Shape[len(scales.Shape)-1]) * max(group, 1)
 	}
-	l.linears = append(l.linears, linear{in, out, experts})
+	l.linears = append(l.linears, linear{in, out, experts, packed})
 }
 
 // Need estimates what a training needs. tokens is the number of tokens of a sample in a batch.
@@ -149,28 +161,33 @@ func (s *Shape) Need(o *Options, tokens int) Need {
 	need := Need{Weights: s.WeightBytes}
 	batch := int64(o.BatchSize) * int64(tokens)
 	scores := batch * int64(tokens) * int64(s.Heads)
+	width := int64(1) // activations of float32 take twice the memory
+	if s.Float32 {
+		width = 2
+	}
 	var largest int64
 	for _, l := range s.layers[first:] {
 		need.Parameters += l.trained(o)
-		kept := batch*l.perToken(s.Hidden, o) + scores*scoreBytes
+		kept := width * (batch*l.perToken(s) + scores*scoreBytes)
 		largest = max(largest, kept)
 		need.Activations += kept
 	}
+	need.Activations += largest // gradients of the layer that the backward pass is in
 	if o.GradCheckpoint {
 		// The input of each layer is kept. The rest of one layer at a time is computed again.
-		inputs := batch * int64(s.Hidden) * 2 * int64(len(s.layers)-first)
-		need.Activations = min(need.Activations, inputs+largest)
+		inputs := width * batch * int64(s.Hidden) * 2 * int64(len(s.layers)-first)
+		need.Activations = min(need.Activations, inputs+2*largest)
 	}
-	need.Logits = batch * int64(s.Vocab) * logitBytes
+	need.Logits = width * batch * int64(s.Vocab) * logitBytes10 / 10
 	return need
 }
 
-// The fitted factors; see memory_test.go.
+// The fitted factors, for activations of 16 bits; see memory_test.go.
 const (
-	scoreBytes  = 3 // for each head and pair of tokens: scores and their softmax
-	tokenBytes  = 3 // for each input and output of a linear
-	hiddenBytes = 8
-	logitBytes  = 14
+	scoreBytes   = 3 // for each head and pair of tokens: scores and their softmax
+	tokenBytes   = 3 // for each input and output of a linear
+	hiddenBytes  = 8
+	logitBytes10 = 85 // tenths
 )
 
 // optimizerMoments is how many numbers an optimizer keeps of each parameter.
@@ -184,26 +201,34 @@ func (l *layer) trained(o *Options) (bytes int64) {
 		copies++
 	}
 	if o.FineTuneType == "full" {
-		return l.bytes * (copies - 1) // the parameters themselves are among the weights
+		return l.bytes * fullHalves[o.Optimizer] / 2
 	}
 	for _, m := range l.linears {
 		bytes += m.experts * (m.in + m.out) * int64(o.Rank) * 4 * copies
 		if o.FineTuneType == "dora" {
-			// DoRA computes the norm of the adapted matrix, and so holds it in float32.
-			bytes += m.experts * (m.in*m.out*4 + m.out*4*copies)
+			// DoRA computes the norm of the adapted matrix. A packed one is unpacked for that.
+			each := int64(1)
+			if m.packed {
+				each = 4
+			}
+			bytes += m.experts * (m.in*m.out*each + m.out*4*copies)
 		}
 	}
 	return bytes
 }
 
+// fullHalves is what full fine-tuning needs of a layer's bytes, beside the layer, in halves: the
+// gradients, and moments before and after an update. That of muon is not measured.
+var fullHalves = map[string]int64{"adam": 8, "adamw": 8, "muon": 6, "sgd": 3, "adafactor": 3}
+
 // perToken returns the bytes that the backward pass needs of a token in the layer. Of experts, a
-// token uses few; eight are counted.
-func (l *layer) perToken(hidden int, o *Options) int64 {
+// token uses a few.
+func (l *layer) perToken(s *Shape) int64 {
 	numbers := int64(0)
 	for _, m := range l.linears {
-		numbers += (m.in + m.out) * min(m.experts, 8)
+		numbers += (m.in + m.out) * min(m.experts, int64(s.PerToken))
 	}
-	return numbers*tokenBytes + int64(hidden)*hiddenBytes
+	return numbers*tokenBytes + int64(s.Hidden)*hiddenBytes
 }
 
 // CheckMemory refuses a training that needs more than room. The Problem says which flags need less.

@@ -167,7 +167,11 @@ func trainReal(t *testing.T, e train.Environment, kind, model string) {
 	var losses, validations []float64
 	var done []int
 	var peak float64
-	run := train.Run{Python: e.Command(), Model: model, Data: data, Adapter: adapter, Options: o,
+	temp, err := e.Temp()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := train.Run{Python: e.Command(), Temp: temp, Model: model, Data: data, Adapter: adapter, Options: o,
 		Record: record, Progress: func(p train.Progress) {
 			switch p.Kind {
 			case "train":

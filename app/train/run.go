@@ -39,6 +39,7 @@ var ErrPaused = errors.New("the training was paused")
 // Run is one run of a training.
 type Run struct {
 	Python  []string // command of the interpreter
+	Temp    string   // folder for temporary files; "": the system's
 	Model   string   // folder
 	Data    string   // folder
 	Adapter Adapter
@@ -112,6 +113,9 @@ func (r *Run) Train(ctx context.Context) error {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Env = append(os.Environ(), "HF_HUB_OFFLINE=1", "TRANSFORMERS_OFFLINE=1",
 		"HF_DATASETS_OFFLINE=1", "HF_HUB_DISABLE_TELEMETRY=1")
+	if r.Temp != "" {
+		c.Env = append(c.Env, "TMPDIR="+r.Temp)
+	}
 	stdin, err := c.StdinPipe() // its end tells the process that this program has ended
 	if err != nil {
 		return trainingProblem(err)

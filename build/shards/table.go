@@ -40,8 +40,8 @@ var shards = []shard{
 	{"release", minutes(4), minutes(15), []string{"build/programs", "build/reproducible",
 		"build/licences", "go.mod", "frontend/package-lock.json", "frontend/vite.config.ts"}},
 	{"race_attention", minutes(4), minutes(15), []string{"kernels/attention"}},
-	{"race_engine", minutes(5), minutes(15), []string{"engine"}},
 	{"long_models", minutes(4), minutes(12), []string{"engine/models"}},
+	{"race_engine", minutes(5), minutes(15), []string{"engine"}},
 	{"long_engine", minutes(4), minutes(15), []string{"engine", "app/demo"}},
 	{"race_commands", minutes(4), minutes(15), []string{"app/commands", "app/host", "app/service",
 		"engine/server"}},
@@ -66,6 +66,8 @@ var shards = []shard{
 		"app/parity", "app/worker"}},
 	{"oracle_convert", minutes(5), minutes(18), []string{"build/oracle/models", "engine/convert",
 		"kernels/quantize"}},
+	{"train", minutes(2), minutes(12), []string{"app/train", "engine/adapter",
+		"engine/convert/fuse.go"}},
 }
 
 // formFolders decide about answers of a given form.
