@@ -111,8 +111,9 @@ func (c *Train) Run(ctx context.Context, t *terminal) error {
 	}
 	view := &trainView{out: t.err, onTerminal: isTerminal(t.err)}
 	view.before(adapter.Losses(start))
-	run := train.Run{Python: environment.Command(), Temp: temp, Model: model, Data: c.Data, Adapter: adapter,
-		Options: o, Start: start, Record: record, Progress: view.show}
+	run := train.Run{Python: environment.Command(), Temp: temp, Model: model,
+		Data: c.Data, Adapter: adapter, Options: o, Start: start, Record: record,
+		Progress: view.show}
 	fmt.Fprintf(t.err, "Training into %s. Ctrl-C pauses it.\n", printable(adapter.Dir))
 	err = run.Train(ctx)
 	view.end()

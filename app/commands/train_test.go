@@ -21,7 +21,8 @@ func TestCurves(t *testing.T) {
 	if lines := (&curves{of: 10}).draw(20, 4); lines != nil {
 		t.Errorf("without losses: %q", lines)
 	}
-	c := curves{of: 100, train: []point{{10, 3}, {50, 2}, {100, 1}}, valid: []point{{0, 4}, {100, 1}}}
+	c := curves{of: 100, train: []point{{10, 3}, {50, 2}, {100, 1}},
+		valid: []point{{0, 4}, {100, 1}}}
 	want := []string{
 		"Loss: · train, o validation",
 		"   4.000 │o",
@@ -40,7 +41,7 @@ func TestCurves(t *testing.T) {
 	}
 }
 
-// TestTrainView: without a terminal there are lines only. On one, the drawing takes its place again.
+// TestTrainView: without a terminal there are lines only. On one, the drawing is replaced.
 func TestTrainView(t *testing.T) {
 	loss := 1.5
 	events := []train.Progress{

@@ -153,8 +153,11 @@ func (a Adapter) Check(want Record, resume, force bool) (Start, error) {
 		return Start{}, notStarted(problem.BadRequest, "Choose another --adapter-path, or begin "+
 			"anew by --force.", "%s cannot be read: %v", filepath.Join(a.Dir, recordName), err)
 	}
-	_, err = os.Lstat(filepath.Join(a.Dir, weightsName))
-	hasWeights := err == nil
+	has := len(a.checkpoints()) > 0
+	for _, name := range []string{weightsName, configName} {
+		_, err := os.Lstat(filepath.Join(a.Dir, name))
+		has = has || err == nil
+	}
 	checkpoint, done := a.Latest()
 	switch {
 	case resume && force:
@@ -168,7 +171,7 @@ func (a Adapter) Check(want Record, resume, force bool) (Start, error) {
 		return Start{}, notStarted(problem.Exists, "Go on by --resume, begin anew by --force, or "+
 			"choose another --adapter-path.", "%s has a training that was stopped after %d of %d "+
 			"iterations", a.Dir, done, was.Iters)
-	case hasWeights:
+	case has && !(recorded && !was.Finished): // a training that has saved nothing is begun again
 		return Start{}, notStarted(problem.Exists, "Choose another --adapter-path, or write over "+
 			"it by --force.", "%s has an adapter already", a.Dir)
 	}

@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -36,7 +37,7 @@ var requirements []byte
 // x86_64; a Mac's is of about the same size.
 const (
 	DiskBytes  = 350 << 20
-	Source     = "PyPI (pypi.org and files.pythonhosted.org), or the index that pip is set up for"
+	Source     = "PyPI, or the index that pip or uv is set up for"
 	Packages   = "mlx-lm 0.32.2, mlx 0.32.4 and what they require"
 	minPython  = 11 // the minor version of Python 3: that of mlx-lm
 	maxPython  = 14 // all requirements have files for it
@@ -123,7 +124,11 @@ func (e Environment) Remove() error {
 		return err
 	}
 	defer unlock()
-	return os.RemoveAll(e.dir)
+	if err := errors.Join(e.clear(), os.Remove(filepath.Join(e.dir, lockName))); err != nil {
+		return err
+	}
+	_ = os.Remove(e.dir) // it stays if others have put something there
+	return nil
 }
 
 // Install makes the environment. The caller holds the lock, and has asked. Progress gets lines of
@@ -158,11 +163,14 @@ func (e Environment) Install(ctx context.Context, progress io.Writer) error {
 		"Look at the last line above. Nothing was left; run the command again to try again.")
 }
 
-// clear removes all environments.
+// ours matches the names of the folders that Install makes.
+var ours = regexp.MustCompile(`^(mlx-lm-[0-9a-f]{12}|\.installing)$`)
+
+// clear removes all environments, and nothing else. It follows no links.
 func (e Environment) clear() error {
 	entries, err := os.ReadDir(e.dir)
 	for _, entry := range entries {
-		if entry.IsDir() {
+		if entry.IsDir() && ours.MatchString(entry.Name()) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(e.dir, entry.Name())))
 		}
 	}

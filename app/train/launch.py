@@ -184,7 +184,8 @@ def main():
 
     def evaluate_test_set(**others):
         loss = evaluate(**others)
-        emit("test", iteration=run.before + run.now, test_loss=loss if math.isfinite(loss) else None)
+        finite = loss if math.isfinite(loss) else None
+        emit("test", iteration=run.before + run.now, test_loss=finite)
         return loss
 
     lora.train = train_and_save

@@ -10,8 +10,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// shapeOf returns the shape of a qwen3 in bfloat16 with heads of 64. bits is 0 or 4; experts is 0 or
-// the number of experts, of which a token uses two.
+// shapeOf returns the shape of a qwen3 in bfloat16 with heads of 64. bits is 0 or 4; experts is 0
+// or the number of experts, of which a token uses two.
 func shapeOf(hidden, layers, inner, heads, kv, vocab, bits, experts int) Shape {
 	s := Shape{Layers: layers, Hidden: hidden, Heads: heads, Vocab: vocab, PerToken: 2,
 		layers: make([]layer, layers)}
@@ -42,8 +42,8 @@ func shapeOf(hidden, layers, inner, heads, kv, vocab, bits, experts int) Shape {
 
 func measuredShape() Shape { return shapeOf(512, 8, 1536, 8, 4, 8192, 0, 0) }
 
-// TestNeed compares the estimate with the peak that mlx 0.32.4 reported on a Linux CPU, for a rank of
-// 8. It may be at most a tenth too high and a fiftieth too low.
+// TestNeed compares the estimate with the peak that mlx 0.32.4 reported on a Linux CPU, for a rank
+// of 8. It may be at most a tenth too high and a fiftieth too low.
 func TestNeed(t *testing.T) {
 	large := func() Shape { return shapeOf(256, 2, 512, 4, 2, 32000, 0, 0) }
 	three := func(bits int) Shape { return shapeOf(512, 3, 1536, 8, 4, 2304, bits, 0) }

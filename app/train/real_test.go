@@ -142,8 +142,8 @@ const iterations, pauseAt = 60, 5
 
 func trainReal(t *testing.T, e train.Environment, kind, model string) {
 	data := samples(t, "train.jsonl", "valid.jsonl")
-	o := &train.Options{FineTuneType: kind, Iters: iterations, BatchSize: 2, LearningRate: 3e-3, Report: 5,
-		SaveEvery: 15, MaskPrompt: true, MaxSeqLength: 128}
+	o := &train.Options{FineTuneType: kind, Iters: iterations, BatchSize: 2, LearningRate: 3e-3,
+		Report: 5, SaveEvery: 15, MaskPrompt: true, MaxSeqLength: 128}
 	shape, err := train.ReadShape(model)
 	if err != nil {
 		t.Fatal(err)
@@ -171,8 +171,8 @@ func trainReal(t *testing.T, e train.Environment, kind, model string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := train.Run{Python: e.Command(), Temp: temp, Model: model, Data: data, Adapter: adapter, Options: o,
-		Record: record, Progress: func(p train.Progress) {
+	run := train.Run{Python: e.Command(), Temp: temp, Model: model, Data: data,
+		Adapter: adapter, Options: o, Record: record, Progress: func(p train.Progress) {
 			switch p.Kind {
 			case "train":
 				losses = append(losses, *p.TrainLoss)

@@ -239,6 +239,53 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
+// TestForeignFilesInEnvironment: only folders that Install makes are removed, and no link followed.
+func TestForeignFilesInEnvironment(t *testing.T) {
+	e, elsewhere := Environment{t.TempDir()}, t.TempDir()
+	own := []string{filepath.Base(e.current()), "mlx-lm-0123456789ab", ".installing"}
+	foreign := []string{"venv", "mlx-lm-mine", "mlx-lm-0123456789abc"}
+	for _, name := range append(own, foreign...) {
+		if err := os.MkdirAll(filepath.Join(e.dir, name, "bin"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(e.dir, "mlx-lm-aaaaaaaaaaaa")
+	if err := os.Symlink(elsewhere, link); err != nil {
+		t.Fatal(err)
+	}
+	weights(elsewhere, weightsName)
+	if err := e.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range own {
+		if _, err := os.Lstat(filepath.Join(e.dir, name)); err == nil {
+			t.Errorf("%s is left", name)
+		}
+	}
+	for _, name := range append(foreign, filepath.Base(link)) {
+		if _, err := os.Lstat(filepath.Join(e.dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(elsewhere, weightsName)); err != nil {
+		t.Error(err)
+	}
+	if (Environment{filepath.Join(t.TempDir(), "none")}).Remove() != nil {
+		t.Error("no environment was an error")
+	}
+}
+
+// TestForeignCheckpoints: what another program has trained is not removed without --force.
+func TestForeignCheckpoints(t *testing.T) {
+	for _, name := range []string{"0000100_adapters.safetensors", weightsName, configName} {
+		a := Adapter{t.TempDir()}
+		weights(a.Dir, name)
+		if _, err := a.Check(Record{}, false, false); code(err) != problem.Exists {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestLatest: a checkpoint that was cut while it was written is not used.
 func TestLatest(t *testing.T) {
 	a := Adapter{t.TempDir()}

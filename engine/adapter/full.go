@@ -1,8 +1,8 @@
 package adapter
 
 // Full fine-tuning: mlx-lm trains whole layers, and adapters.safetensors has their tensors as they
-// are in the model, MODULE.weight and so on. The engine adds nothing to its matrices for them, so it
-// does not run them as an adapter. Package convert writes a model with them in their places.
+// are in the model, MODULE.weight and so on. The engine adds nothing to its matrices for them, so
+// it does not run them as an adapter. Package convert writes a model with them in their places.
 
 import (
 	"crypto/sha256"

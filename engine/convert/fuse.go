@@ -1,7 +1,7 @@
 package convert
 
-// Fusing an adapter: the rows of the modules that it changes get what it adds. The tensors that full
-// fine-tuning has written take the places of the model's.
+// Fusing an adapter: the rows of the modules that it changes get what it adds. The tensors that
+// full fine-tuning has written take the places of the model's.
 
 import (
 	"fmt"
@@ -97,7 +97,8 @@ func (c *conversion) replace() error {
 	}
 	if other := full.Other(names); other != "" {
 		return problem.New(problem.BadRequest, "The trained weights do not fit this model",
-			fmt.Sprintf("the result has no tensor %.200s", other), "Use the model that was trained.")
+			fmt.Sprintf("the result has no tensor %.200s", other),
+			"Use the model that was trained.")
 	}
 	return nil
 }

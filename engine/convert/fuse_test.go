@@ -35,7 +35,7 @@ func half(name string, shape ...int) safetensors.Tensor {
 	return x
 }
 
-// TestFuseFull: the tensors of full fine-tuning take the places of the model's, and all others stay.
+// TestFuseFull: the tensors of full fine-tuning take the places of the model's; all others stay.
 func TestFuseFull(t *testing.T) {
 	const norm, up = "model.layers.1.input_layernorm.weight", "model.layers.1.mlp.up_proj.weight"
 	source, dest := writeLlama(t, 2, 96), filepath.Join(t.TempDir(), "fused")
