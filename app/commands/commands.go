@@ -7,6 +7,7 @@
 //	headroom models   models on this machine                models.go, transfer.go
 //	headroom convert  a model in another packing            convert.go, engine/convert
 //	headroom upload   a folder to the Hugging Face hub      upload.go, app/hub
+//	headroom train    an adapter for a model, by mlx-lm     train.go, app/train
 //	headroom cache    the prefix cache on disk              cache.go
 //	headroom keys     API keys of the endpoint              keys.go
 //	headroom agents   coding agents that use the endpoint   agents.go, app/agents
@@ -53,6 +54,7 @@ type CLI struct {
 	Fuse    Fuse    `cmd:"" help:"Write a model with an adapter fused into its weights."`
 	Convert Convert `cmd:"" help:"Convert a model: pack, unpack, or MLX's format for a Hugging Face original."`
 	Upload  Upload  `cmd:"" help:"Upload a model's folder to the Hugging Face hub."`
+	Train   Train   `cmd:"" help:"Fine-tune a model with mlx-lm (LoRA, DoRA or full) in a process of its own."`
 	Cache   Cache   `cmd:"" help:"Show and clear the prefix cache on disk."`
 	Keys    Keys    `cmd:"" help:"List, make and remove API keys of the endpoint."`
 	Agents  Agents  `cmd:"" help:"Set up coding agents, such as Claude Code and Codex, and undo it."`

@@ -50,7 +50,7 @@ func (c *Convert) Validate() error {
 // Fuse is `headroom fuse`. The names of mlx_lm.fuse's flags stand for the arguments, too.
 type Fuse struct {
 	Source      string `arg:"" optional:"" help:"Model of the adapter: a folder, a GGUF file, or a name of the list of models." placeholder:"DIR_OR_NAME"`
-	Adapter     string `arg:"" optional:"" help:"Folder of the LoRA or DoRA adapter." type:"path" placeholder:"ADAPTER"`
+	Adapter     string `arg:"" optional:"" help:"Folder of the LoRA or DoRA adapter, or of what full fine-tuning has written." type:"path" placeholder:"ADAPTER"`
 	Dest        string `arg:"" optional:"" help:"Folder for the result, as in convert." type:"path" placeholder:"DIR"`
 	Model       string `hidden:""`
 	AdapterPath string `name:"adapter-path" hidden:"" type:"path"`

@@ -76,6 +76,7 @@ var quickFlags = map[string]string{
 	"bin/headroom parity":   " --tokens=4",
 	"bin/headroom bench speculate": " tiny.json --acceptance=0.5 --depths=1 --tokens=4 " +
 		"--passes=1 --threads=1",
+	"bin/headroom train":        " --check", // the training needs the network
 	"bin/headroom bench snapkv": " tiny.json --contexts=1200 --tokens=64 --passes=1 --threads=1",
 }
 
@@ -210,9 +211,13 @@ func newShell(t *testing.T) *shell {
 	if err == nil {
 		err = os.Symlink(program, filepath.Join(r.dir, "bin", "headroom"))
 	}
+	if err == nil {
+		err = os.Mkdir(filepath.Join(r.dir, "data"), 0o700)
+	}
 	for name, text := range map[string]string{"tiny.json": tinyShape,
-		"notes.txt":      strings.Repeat("The dog has the drum. ", 20) + "\n",
-		"requests.jsonl": `{"custom_id":"a","url":"/v1/completions","body":{"prompt":"Hi"}}`} {
+		"data/train.jsonl": strings.Repeat(`{"text": "The dog has the drum."}`+"\n", 4),
+		"notes.txt":        strings.Repeat("The dog has the drum. ", 20) + "\n",
+		"requests.jsonl":   `{"custom_id":"a","url":"/v1/completions","body":{"prompt":"Hi"}}`} {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600)
 		}

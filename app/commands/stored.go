@@ -39,7 +39,8 @@ type StoredDelete struct {
 var kindNames = map[stored.Kind]string{stored.Chats: "chats", stored.Cache: "cache on SSD",
 	stored.Batches: "files and batches",
 	stored.Jobs:    "unfinished jobs", stored.Log: "log (in memory)", stored.Settings: "settings",
-	stored.Keys: "keys and token", stored.Agents: "coding agents", stored.Models: "models"}
+	stored.Keys: "keys and token", stored.Agents: "coding agents", stored.Models: "models",
+	stored.Training: "Python environment for training"}
 
 // Run prints the list.
 func (c *StoredShow) Run(ctx context.Context, t *terminal) error {

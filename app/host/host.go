@@ -244,8 +244,12 @@ func (h *Host) start(nameOrDir string) (id string, err error) {
 	if h.closed {
 		return "", errShutDown()
 	}
-	if a == nil && h.adapters == nil {
-		a = h.options.Adapter
+	if first := h.options.Adapter; first != nil && h.adapters == nil {
+		if a != nil {
+			return "", problem.New(problem.BadRequest,
+				nameOrDir+" names an adapter, and --adapter another", "", "Leave one of them out.")
+		}
+		a = first
 	}
 	for _, other := range slices.Clone(h.instances) {
 		// The last click wins over a load of an earlier one, and over its failure.

@@ -26,6 +26,7 @@ import (
 	"headroom/app/library"
 	"headroom/app/settings"
 	"headroom/app/stored"
+	"headroom/app/train"
 	"headroom/engine"
 	"headroom/engine/blockstore"
 	"headroom/engine/problem"
@@ -76,6 +77,8 @@ func (d data) list() stored.List {
 		list.Items = append(list.Items, stored.Measure(stored.Batches, batches.IsOurs, d.batches))
 	}
 	list.Items = append(list.Items, stored.Measure(stored.Jobs, nil, d.jobsFiles()...))
+	list.Items = append(list.Items,
+		stored.Measure(stored.Training, nil, train.DefaultEnvironment().Dir()))
 	if d.log != nil {
 		lines, bytes := d.log()
 		list.Items = append(list.Items,
@@ -119,8 +122,9 @@ func before(list stored.List, k stored.Kind) stored.Item {
 	return list.Items[i]
 }
 
-// erase deletes chats, cache and batches, and what API keys have used. Nothing may be writing the
-// former. destroyKey makes unreadable what the disk still holds of them, and comes first.
+// erase deletes chats, cache, batches and the Python environment for training, and what API keys
+// have used. Nothing may be writing the former. destroyKey makes unreadable what the disk still
+// holds of them, and comes first.
 func (d data) erase(destroyKey func() error, gone *stored.Deleted) {
 	was := d.list()
 	if destroyKey != nil {
@@ -149,6 +153,11 @@ func (d data) erase(destroyKey func() error, gone *stored.Deleted) {
 		}
 		gone.Add(before(was, stored.Batches), left)
 	}
+	left = ""
+	if err := train.DefaultEnvironment().Remove(); err != nil {
+		left = sentence("The Python environment for training could not be deleted", err)
+	}
+	gone.Add(before(was, stored.Training), left)
 	if d.keys == nil {
 		return
 	}

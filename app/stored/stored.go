@@ -19,6 +19,7 @@ const (
 	Cache    Kind = "cache"    // the prefix cache on SSD
 	Batches  Kind = "batches"  // files and batches of OpenAI's API
 	Jobs     Kind = "jobs"     // unfinished imports, downloads and moves
+	Training Kind = "training" // the Python environment of headroom train
 	Log      Kind = "log"      // the latest lines of the log, in memory only
 	Settings Kind = "settings" // settings, also damaged ones that were set aside
 	Keys     Kind = "keys"     // API keys and their use, the control token, the encryption key

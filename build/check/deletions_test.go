@@ -51,6 +51,8 @@ var deletions = map[string]deletes{
 	"app/login/login.go":          {1, []string{"TestForeignItem"}, ""},
 	"app/selftest/demo.go":        {1, nil, temporary},
 	"app/selftest/gate.go":        {1, []string{"TestForeignOutcome"}, ""},
+	"app/train/adapter.go":        {2, []string{"TestLatest", "TestForeignCheckpoints"}, ""},
+	"app/train/environment.go":    {6, []string{"TestForeignFilesInEnvironment"}, ""},
 	"app/worker/check.go":         {2, nil, temporary},
 	"engine/blockstore/budget.go": {1, []string{"TestFilesOfOthersStay"}, ""},
 	"engine/blockstore/disk.go":   {2, []string{"TestFilesOfOthersStay"}, ""},

@@ -162,6 +162,9 @@ var layers = []row{
 	{"Places of the window that menu and notifications open.", []string{
 		"app/places",
 	}},
+	{"Training by mlx-lm, in a process of its own.", []string{
+		"app/train",
+	}},
 	{"Batches: files of requests, answered by whatever answers HTTP.", []string{
 		"app/batch",
 	}},

@@ -17,6 +17,8 @@
 //	        [r, N] and .lora_embedding_B [K, r]. adapter_config.json has r, lora_alpha,
 //	        use_rslora, alpha_pattern and use_dora. Source: peft/tuners/lora, version 0.18.
 //
+// What full fine-tuning writes is no adapter; full.go reads it for package convert.
+//
 // Fit finds the model's weights of the modules (fit.go). The engine then gives the operators what
 // they add (ops.Adapter).
 package adapter

@@ -79,7 +79,7 @@ func TestReadFaults(t *testing.T) {
 		"no tensors":   {mlxLoRA, mlxName, nil, "no tensors"},
 		"no config":    {`[]`, mlxName, list{a, b}, configName},
 		"no scale":     {`{"lora_parameters": {}}`, mlxName, nil, "lora_parameters.scale"},
-		"full":         {`{"fine_tune_type": "full"}`, mlxName, nil, "whole fine-tuned layers"},
+		"full":         {`{"fine_tune_type": "full"}`, mlxName, nil, "it has whole layers"},
 		"another kind": {`{"fine_tune_type": "x"}`, mlxName, nil, "expected lora or dora"},
 		"one half":     {mlxLoRA, mlxName, list{a}, "expected both"},
 		"other ranks": {mlxLoRA, mlxName, list{a,

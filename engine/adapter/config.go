@@ -105,6 +105,14 @@ func ReadInfo(dir string) (Info, error) {
 }
 
 func readConfig(dir string) (*config, error) {
+	f, err := readConfigFile(dir)
+	if err != nil {
+		return nil, err
+	}
+	return f.config()
+}
+
+func readConfigFile(dir string) (*configFile, error) {
 	data, err := modelfile.Read(filepath.Join(dir, configName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, problem.New(problem.ModelBroken, "This folder has no adapter",
@@ -113,14 +121,14 @@ func readConfig(dir string) (*config, error) {
 	if err != nil {
 		return nil, problem.Wrap(problem.ModelBroken, err, "The adapter cannot be read", "")
 	}
-	return parseConfig(data)
-}
-
-func parseConfig(data []byte) (*config, error) {
-	var f configFile
-	if err := modelfile.Decode("", data, &f); err != nil {
+	f := new(configFile)
+	if err := modelfile.Decode("", data, f); err != nil {
 		return nil, broken("%s: %v", configName, err)
 	}
+	return f, nil
+}
+
+func (f *configFile) config() (*config, error) {
 	if f.Type != "" {
 		return f.peft()
 	}
@@ -133,8 +141,10 @@ func (f *configFile) mlx() (*config, error) {
 	if f.Kind != nil {
 		kind = *f.Kind
 	}
-	if kind == "full" {
-		return nil, unsupported("it has whole fine-tuned layers (fine_tune_type is full)")
+	if kind == fullKind {
+		return nil, problem.New(problem.UnknownArchitecture, "This is not an adapter",
+			"it has whole layers (fine_tune_type is full)",
+			"Make a model with them: headroom fuse MODEL FOLDER RESULT.")
 	}
 	if kind != "lora" && kind != "dora" {
 		return nil, unsupported("fine_tune_type is %q, expected lora or dora", kind)

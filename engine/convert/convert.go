@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"headroom/app/disk"
+	"headroom/engine/adapter"
 	"headroom/engine/checkpoint"
 	"headroom/engine/gguf/original"
 	"headroom/engine/models"
@@ -181,6 +182,7 @@ type conversion struct {
 	config  *checkpoint.Config
 	family  *family
 	adapter [sha256.Size]byte // its digest
+	full    *adapter.Full     // of full fine-tuning; nil: none
 	weights *checkpoint.Weights
 	reads   *reader
 
@@ -234,6 +236,9 @@ func (c *conversion) check() (err error) {
 }
 
 func (c *conversion) close() {
+	if c.full != nil {
+		_ = c.full.Close()
+	}
 	if c.model != nil {
 		_ = c.model.File.Close()
 	}

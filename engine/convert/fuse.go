@@ -1,11 +1,13 @@
 package convert
 
-// Fusing an adapter: the rows of the modules that it changes get what it adds.
+// Fusing an adapter: the rows of the modules that it changes get what it adds. The tensors that
+// full fine-tuning has written take the places of the model's.
 
 import (
 	"fmt"
 
 	"headroom/engine/adapter"
+	"headroom/engine/checkpoint"
 	"headroom/engine/problem"
 )
 
@@ -14,6 +16,9 @@ import (
 func (c *conversion) fuse() error {
 	if c.o.Adapter == "" {
 		return nil
+	}
+	if adapter.IsFull(c.o.Adapter) {
+		return c.replace()
 	}
 	a, err := adapter.Read(c.o.Adapter, 0)
 	if err != nil {
@@ -57,4 +62,43 @@ func (c *conversion) fuse() error {
 	}
 	return problem.New(problem.BadRequest, "The adapter does not fit this model",
 		"two tensors belong to one of its modules", "")
+}
+
+// replace gives tensors the values that full fine-tuning has written.
+func (c *conversion) replace() error {
+	if c.model != nil {
+		return problem.New(problem.BadRequest, "The trained weights cannot be fused",
+			"the model is a GGUF file", "Convert it first.")
+	}
+	full, err := adapter.ReadFull(c.o.Adapter)
+	if err != nil {
+		return err
+	}
+	c.full, c.adapter = full, full.Digest
+	var names []string
+	for _, t := range c.tensors {
+		values, ok, err := full.Find(t.name, t.shape)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		names = append(names, t.name)
+		if _, ok := floatTypes[values.DType]; !ok || t.isRaw {
+			return problem.New(problem.BadRequest, "The trained weights cannot be fused",
+				fmt.Sprintf("tensor %.200s is %s, expected F32, F16 or BF16 in both",
+					values.Name, values.DType), "Use the model that was trained.")
+		}
+		v := &checkpoint.Values{Name: values.Name, Shape: values.Shape, Tensor: values}
+		t.values, t.pick, t.transposed, t.add, t.scale = []*checkpoint.Values{v}, pick{}, false, 0,
+			nil
+		c.reads.replaced[v] = full.File
+	}
+	if other := full.Other(names); other != "" {
+		return problem.New(problem.BadRequest, "The trained weights do not fit this model",
+			fmt.Sprintf("the result has no tensor %.200s", other),
+			"Use the model that was trained.")
+	}
+	return nil
 }

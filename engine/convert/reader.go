@@ -25,6 +25,8 @@ type reader struct {
 	gguf   *gguf.File
 	blocks map[*checkpoint.Values]*original.Tensor
 
+	replaced map[*checkpoint.Values]*safetensors.File // values that are not of the model's files
+
 	mu     sync.Mutex
 	files  map[*safetensors.File]io.ReaderAt
 	opened []io.Closer
@@ -42,7 +44,8 @@ type unpackedValues struct {
 const maxUnpacked = 16
 
 func newReader(w *checkpoint.Weights) *reader {
-	return &reader{weights: w, files: map[*safetensors.File]io.ReaderAt{}}
+	return &reader{weights: w, files: map[*safetensors.File]io.ReaderAt{},
+		replaced: map[*checkpoint.Values]*safetensors.File{}}
 }
 
 func (r *reader) close() {
@@ -173,7 +176,10 @@ func (r *reader) read(v *checkpoint.Values, offset int, to []byte) error {
 		return fmt.Errorf("tensor %s has %d bytes, and %d from %d on are needed", t.Name,
 			len(t.Data), len(to), offset)
 	}
-	file := r.weights.FileOf(t.Name)
+	file := r.replaced[v]
+	if file == nil {
+		file = r.weights.FileOf(t.Name)
+	}
 	if at := r.file(file); at != nil {
 		if _, err := at.ReadAt(to, int64(t.From+offset)); err != nil {
 			return fmt.Errorf("tensor %s: %w", t.Name, err)

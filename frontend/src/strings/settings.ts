@@ -40,6 +40,7 @@ export const storedCard = {
     cache: 'Cache on SSD',
     batches: 'Files and batches of clients',
     jobs: 'Unfinished downloads and imports',
+    training: 'Python environment for training',
     log: 'Log',
     settings: 'Settings',
     keys: 'API keys and token, which stay',

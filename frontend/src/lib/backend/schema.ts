@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 83cc99c88084b1ab64d48b5e512af8272dd34a3ca9f5c233684fa8b65b6b19e9
+// SHA-256 of openapi.json: e11aa65c82177bb60962e52a904cf9bf63eba2e7cc88f879d1de39779bc316a5
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -929,7 +929,7 @@ export interface StoredDeleted {
 export interface StoredItem {
   bytes: number;
   files: number;
-  kind: 'chats' | 'cache' | 'batches' | 'jobs' | 'log' | 'settings' | 'keys' | 'agents' | 'models';
+  kind: 'chats' | 'cache' | 'batches' | 'jobs' | 'training' | 'log' | 'settings' | 'keys' | 'agents' | 'models';
   paths: string[];
 }
 

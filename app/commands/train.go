@@ -1,0 +1,282 @@
+package commands
+
+// Fine-tuning with mlx-lm: `headroom train`. Package train says how.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"headroom/app/library"
+	"headroom/app/memory"
+	"headroom/app/service"
+	"headroom/app/train"
+	"headroom/engine"
+	"headroom/engine/problem"
+	"headroom/engine/server"
+	"headroom/engine/textproc"
+)
+
+// Train is `headroom train`. Its flags are those of mlx_lm.lora, except for the first group.
+type Train struct {
+	Model string `arg:"" help:"Model to train: a folder, or a name of the list of models." placeholder:"DIR_OR_NAME"`
+
+	Data        string `help:"Folder with train.jsonl and, if there are, valid.jsonl and test.jsonl." type:"path" required:"" placeholder:"DIR"`
+	AdapterPath string `help:"Folder for the adapter. Default: adapters/MODEL-DATA in Headroom's models folder." type:"path" placeholder:"DIR"`
+	Resume      bool   `help:"Go on from the latest checkpoint in the adapter's folder, up to --iters iterations."`
+	Force       bool   `help:"Write over an adapter or a training in the adapter's folder."`
+	Check       bool   `help:"Check data and memory, and stop before the training."`
+	Yes         bool   `help:"Install the Python environment with mlx-lm without asking, if it is not there."`
+
+	FineTuneType string  `help:"What to train: lora, dora or full. Default: lora." enum:",lora,dora,full" default:"" placeholder:"TYPE"`
+	Optimizer    string  `help:"Optimizer: adam, adamw, muon, sgd or adafactor. Default: adam." enum:",adam,adamw,muon,sgd,adafactor" default:"" placeholder:"NAME"`
+	NumLayers    *int    `help:"Number of layers to train, the last ones; -1: all. Default: 16, or all if there are fewer." placeholder:"N"`
+	BatchSize    int     `help:"Samples of a batch. Default: 4." placeholder:"N"`
+	Iters        int     `help:"Iterations, one batch each. Default: 1000." placeholder:"N"`
+	LearningRate float64 `help:"Learning rate. Default: 1e-5." placeholder:"RATE"`
+	MaxSeqLength int     `help:"Maximum number of tokens of a sample; longer ones are cut. Default: 2048." placeholder:"TOKENS"`
+	ValBatches   *int    `help:"Batches of a validation; -1: all. Default: 25." placeholder:"N"`
+	Report       int     `name:"steps-per-report" help:"Iterations between two reports of the loss. Default: 10." placeholder:"N"`
+	Eval         int     `name:"steps-per-eval" help:"Iterations between two validations. Default: 200." placeholder:"N"`
+	SaveEvery    int     `help:"Iterations between two checkpoints. Default: 100." placeholder:"N"`
+	Accumulate   int     `name:"grad-accumulation-steps" help:"Iterations whose gradients are added for one update. Default: 1." placeholder:"N"`
+	Seed         *int    `help:"Seed of the adapter's first values and the order of batches. Default: 0." placeholder:"N"`
+
+	GradCheckpoint bool `help:"Compute activations again in the backward pass: less memory, more time."`
+	MaskPrompt     bool `help:"Train only the answers, not the prompts."`
+	Test           bool `help:"Evaluate on test.jsonl at the end."`
+	TestBatches    *int `help:"Batches of --test; -1: all. Default: 500." placeholder:"N"`
+
+	ResumeAdapterFile string `help:"Weights of an adapter to start from, at iteration 1." type:"existingfile" placeholder:"FILE"`
+	Config            string `short:"c" help:"YAML file with options of mlx_lm.lora, also those without a flag, such as lora_parameters. Flags take precedence." type:"existingfile" placeholder:"FILE"`
+}
+
+func (c *Train) options() *train.Options {
+	return &train.Options{FineTuneType: c.FineTuneType, Optimizer: c.Optimizer,
+		NumLayers: c.NumLayers, BatchSize: c.BatchSize, Iters: c.Iters,
+		LearningRate: c.LearningRate, MaxSeqLength: c.MaxSeqLength, ValBatches: c.ValBatches,
+		Report: c.Report, Eval: c.Eval, SaveEvery: c.SaveEvery, Accumulate: c.Accumulate,
+		Seed: c.Seed, GradCheckpoint: c.GradCheckpoint, MaskPrompt: c.MaskPrompt, Test: c.Test,
+		TestBatches: c.TestBatches, ResumeAdapterFile: c.ResumeAdapterFile, Config: c.Config}
+}
+
+// Run checks the data and the memory, makes the environment if need be, and trains.
+func (c *Train) Run(ctx context.Context, t *terminal) error {
+	model, err := c.model()
+	if err != nil {
+		return err
+	}
+	shape, err := train.ReadShape(model)
+	if err != nil {
+		return err
+	}
+	o := c.options()
+	if err := o.Resolve(&shape); err != nil {
+		return err
+	}
+	adapter := train.Adapter{Dir: c.AdapterPath}
+	if adapter.Dir == "" {
+		if adapter.Dir = train.DefaultAdapter(model, c.Data); adapter.Dir == "" {
+			return problem.New(problem.BadRequest, "The training was not started",
+				"there is no home folder for the adapter", "Use --adapter-path.")
+		}
+	}
+	record := train.Record{Model: model, Data: c.Data, FineTuneType: o.FineTuneType,
+		NumLayers: *o.NumLayers, Rank: o.Rank, Iters: o.Iters}
+	start, err := adapter.Check(record, c.Resume, c.Force)
+	if err != nil {
+		return err
+	}
+	if err := c.check(ctx, t, model, &shape, o); err != nil || c.Check {
+		return err
+	}
+	environment := train.DefaultEnvironment()
+	unlock, err := c.environment(ctx, t, environment)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	temp, err := environment.Temp()
+	if err != nil {
+		return err
+	}
+	if err := adapter.Begin(record, start); err != nil {
+		return err
+	}
+	view := &trainView{out: t.err, onTerminal: isTerminal(t.err)}
+	view.before(adapter.Losses(start))
+	run := train.Run{Python: environment.Command(), Temp: temp, Model: model,
+		Data: c.Data, Adapter: adapter, Options: o, Start: start, Record: record,
+		Progress: view.show}
+	fmt.Fprintf(t.err, "Training into %s. Ctrl-C pauses it.\n", printable(adapter.Dir))
+	err = run.Train(ctx)
+	view.end()
+	return c.ended(t, err, adapter, o)
+}
+
+// model returns the folder of the model.
+func (c *Train) model() (string, error) {
+	lib := library.New(library.Roots(nil), engine.Options{}, engine.Describe)
+	m, err := lib.ResolveNamed(nil, c.Model, aliases(service.OpenSettings().Get()))
+	if err != nil {
+		return "", err
+	}
+	if m.Source.Dir == "" {
+		return "", problem.New(problem.BadRequest, "The training was not started",
+			m.ID+" is bundled with Headroom, and mlx-lm needs a folder",
+			"Choose a model in a folder.")
+	}
+	return filepath.Abs(m.Source.Dir)
+}
+
+// check reads the data, says what it has and what the training needs, and refuses what does not fit
+// in memory.
+func (c *Train) check(ctx context.Context, t *terminal, model string, shape *train.Shape,
+	o *train.Options) error {
+	p, err := textproc.Read(engine.Source{Dir: model})
+	if err != nil {
+		return err
+	}
+	data, err := train.ReadData(ctx, c.Data, p, o)
+	if err != nil {
+		return err
+	}
+	for _, set := range []*train.Set{data.Train, data.Valid, data.Test} {
+		if set != nil {
+			printSet(t.err, set, o)
+		}
+	}
+	if data.Valid == nil {
+		fmt.Fprintln(t.err, "There is no valid.jsonl: mlx-lm trains without a validation loss, "+
+			"so nothing shows when the adapter only learns the samples by heart.")
+	}
+	for _, text := range data.Train.Shown {
+		fmt.Fprintf(t.err, "Sample: %s\n", clip(strconv.Quote(text), 400))
+	}
+	room := int64(math.MaxInt64)
+	if reading, err := new(memory.Meter).Read(); err == nil {
+		room = reading.HeadroomBytes(memory.EngineBytes{}, memory.EngineBytes{})
+	}
+	need, err := shape.CheckMemory(o, data.Padded(o.MaxSeqLength), room)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(t.err, "The training needs about %s of memory: %s.\n", memory.Text(need.Total()),
+		need)
+	return nil
+}
+
+func printSet(out io.Writer, s *train.Set, o *train.Options) {
+	fmt.Fprintf(out, "%s: %s (%s), %d tokens, median %d, longest %d.\n", s.Name,
+		count(s.Samples, "sample"), s.Form, s.Tokens, s.Median, s.Longest)
+	if s.Cut > 0 {
+		fmt.Fprintf(out, "  %d are longer than --max-seq-length %d, and their ends are cut.\n",
+			s.Cut, o.MaxSeqLength)
+	}
+	if s.Masked > 0 {
+		fmt.Fprintf(out, "  Nothing of %d is trained: their prompts take the whole length.\n",
+			s.Masked)
+	}
+}
+
+// environment locks the environment, and makes it if need be and a person agrees.
+func (c *Train) environment(ctx context.Context, t *terminal, e train.Environment) (unlock func(),
+	err error) {
+	unlock, err = e.Lock()
+	if err != nil || e.Ready() {
+		return unlock, err
+	}
+	defer func() {
+		if err != nil {
+			unlock()
+			unlock = nil
+		}
+	}()
+	fmt.Fprintf(t.err, "Training needs a Python environment with %s. Headroom makes one of its "+
+		"own in %s, once: about %d MB, from %s. Versions are pinned, and files are checked by "+
+		"their hashes.\n", train.Packages, printable(e.Dir()), train.DiskBytes>>20, train.Source)
+	if !c.Yes {
+		if !canAsk(t) {
+			return unlock, problem.New(problem.BadRequest, "The training was not started",
+				"the Python environment is not installed", "Add --yes to install it.")
+		}
+		yes, err := askYes(ctx, t, "Install it?", true)
+		if err != nil {
+			return unlock, err
+		}
+		if !yes {
+			return unlock, exitProblem // nobody needs to hear that
+		}
+	}
+	return unlock, e.Install(ctx, t.err)
+}
+
+// ended says how the training has ended, and how to use or resume it.
+func (c *Train) ended(t *terminal, err error, a train.Adapter, o *train.Options) error {
+	switch {
+	case errors.Is(err, train.ErrPaused):
+		path, done := a.Latest()
+		if path == "" {
+			fmt.Fprintln(t.err, "Paused before the first iteration ended: there is no checkpoint.")
+			return exitInterrupted
+		}
+		fmt.Fprintf(t.err, "Paused after iteration %d, saved in %s. To go on:\n  %s\n", done,
+			printable(path), c.again(a, o))
+		return exitInterrupted
+	case err != nil:
+		return err
+	case o.FineTuneType == "full":
+		fmt.Fprintf(t.out, "%s\n", a.Dir)
+		fused := a.Dir + "-fused"
+		fmt.Fprintf(t.err, "It has the weights of the trained layers. To make a model of them and "+
+			"use it:\n  headroom fuse %s %s %s\n  headroom run --model %s \"…\"\n",
+			quoteWord(c.Model), quoteWord(a.Dir), quoteWord(fused), quoteWord(fused))
+		return nil
+	}
+	fmt.Fprintf(t.out, "%s\n", a.Dir)
+	if name := listedAdapter(a.Dir); name != "" {
+		fmt.Fprintf(t.err, "To use the adapter, here and with the endpoint:\n"+
+			"  headroom run --model %s \"…\"\n", quoteWord(name))
+		return nil
+	}
+	fmt.Fprintf(t.err, "To use the adapter:\n  headroom run --model %s --adapter %s \"…\"\n",
+		quoteWord(c.Model), quoteWord(a.Dir))
+	return nil
+}
+
+// listedAdapter returns the name by which requests mean the adapter in a folder, as in
+// "model+adapter"; "": the folder is not in a models folder.
+func listedAdapter(dir string) string {
+	file := service.OpenSettings()
+	for _, m := range new(ModelFlags).library(file).Scan() {
+		for _, a := range m.Adapters {
+			if same(a.Dir, dir) {
+				return m.ID + server.AdapterSign + a.Name
+			}
+		}
+	}
+	return ""
+}
+
+// same reports whether two paths are one folder.
+func same(a, b string) bool {
+	x, err := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err == nil && err2 == nil && os.SameFile(x, y)
+}
+
+// again returns the command that goes on with the training.
+func (c *Train) again(a train.Adapter, o *train.Options) string {
+	words := []string{"headroom", "train", quoteWord(c.Model), "--data", quoteWord(c.Data),
+		"--adapter-path", quoteWord(a.Dir), "--resume"}
+	for _, flag := range o.Typed() {
+		words = append(words, quoteWord(flag))
+	}
+	return strings.Join(words, " ")
+}

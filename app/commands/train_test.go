@@ -1,0 +1,208 @@
+package commands
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"headroom/app/library"
+	"headroom/app/train"
+	"headroom/engine"
+	"headroom/engine/safetensors"
+)
+
+func TestCurves(t *testing.T) {
+	if lines := (&curves{of: 10}).draw(20, 4); lines != nil {
+		t.Errorf("without losses: %q", lines)
+	}
+	c := curves{of: 100, train: []point{{10, 3}, {50, 2}, {100, 1}},
+		valid: []point{{0, 4}, {100, 1}}}
+	want := []string{
+		"Loss: · train, o validation",
+		"   4.000 │o",
+		"         │ ·",
+		"         │     ·",
+		"   1.000 │          o",
+		"         └───────────",
+		"          0       100",
+	}
+	if got := strings.Join(c.draw(11, 4), "\n"); got != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nexpected\n%s", got, strings.Join(want, "\n"))
+	}
+	flat := curves{of: 5, train: []point{{9, 2}}} // beyond the last iteration
+	if got := flat.draw(5, 2)[2]; got != "   2.000 │    ·" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestTrainView: without a terminal there are lines only. On one, the drawing is replaced.
+func TestTrainView(t *testing.T) {
+	loss := 1.5
+	events := []train.Progress{
+		{Event: train.Event{Kind: "started", Iterations: 4}, Of: 4},
+		{Event: train.Event{Kind: "valid", ValidLoss: &loss}, Of: 4},
+		{Event: train.Event{Kind: "valid"}, Of: 4},
+		{Event: train.Event{Kind: "iteration", Iteration: 1}, Done: 1, Of: 4, Left: time.Minute},
+		{Event: train.Event{Kind: "train", TrainLoss: &loss, Iteration: 2}, Done: 2, Of: 4,
+			Left: time.Minute},
+		{Event: train.Event{Kind: "saved", File: "a\x1b[2J"}, Done: 2, Of: 4},
+		{Event: train.Event{Kind: "test", TestLoss: &loss}, Done: 4, Of: 4},
+	}
+	for _, onTerminal := range []bool{false, true} {
+		var out bytes.Buffer
+		v := &trainView{out: &out, onTerminal: onTerminal}
+		for _, p := range events {
+			v.show(p)
+		}
+		v.end()
+		text := out.String()
+		for _, want := range []string{"Iterations 1 to 4.", "0 of 4: validation loss 1.500\n",
+			"the validation loss is no number", "train loss 1.500", ", 1m0s left", "saved a",
+			"Test loss: 1.500\n"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("on a terminal: %t: %q lacks %q", onTerminal, text, want)
+			}
+		}
+		if strings.Contains(text, "\x1b") != onTerminal || strings.Contains(text, "\x1b[2J") ||
+			strings.Contains(text, "Loss: ·") != onTerminal || !strings.HasSuffix(text, "\n") {
+			t.Errorf("on a terminal: %t: %q", onTerminal, text)
+		}
+	}
+}
+
+// trainable puts a random model with the demo model's tokenizer into the models folder, and writes
+// samples. It returns the folder of the data and that of the model.
+func trainable(t *testing.T) (data, model string) {
+	t.Helper()
+	isolate(t)
+	model = filepath.Join(library.Own(), "tiny")
+	if err := os.MkdirAll(model, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	err := engine.WriteRandom(model, []byte(`{"model_type": "qwen3", "hidden_size": 64,
+		"num_hidden_layers": 2, "intermediate_size": 64, "num_attention_heads": 2,
+		"num_key_value_heads": 2, "head_dim": 32, "rms_norm_eps": 1e-6, "vocab_size": 2304,
+		"max_position_embeddings": 512, "rope_theta": 10000.0, "tie_word_embeddings": true,
+		"dtype": "bfloat16", "quantization": {"group_size": 64, "bits": 4}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json",
+		"chat_template.jinja"} {
+		text, err := os.ReadFile(filepath.Join("../demo/model", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(model, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	data = t.TempDir()
+	text := strings.Repeat(`{"prompt": "Hello", "completion": "Hello to you"}`+"\n", 4)
+	if err := os.WriteFile(filepath.Join(data, "train.jsonl"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return data, model
+}
+
+// writeAdapter writes an adapter of the model's first layer, as mlx_lm.lora does.
+func writeAdapter(t *testing.T, dir, model string) {
+	t.Helper()
+	one := func(name string, shape ...int) safetensors.Tensor {
+		x := safetensors.Tensor{Name: "model.layers.0.mlp.down_proj." + name, Shape: shape,
+			DType: safetensors.F32}
+		for i := range x.Elements() {
+			x.Data = binary.LittleEndian.AppendUint32(x.Data,
+				math.Float32bits(float32(i%5)-2))
+		}
+		return x
+	}
+	var weights bytes.Buffer
+	err := safetensors.Write(&weights, []safetensors.Tensor{one("lora_a", 64, 2),
+		one("lora_b", 2, 64)}, nil)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	for name, text := range map[string]string{"adapters.safetensors": weights.String(),
+		"adapter_config.json": fmt.Sprintf(`{"fine_tune_type": "lora", "model": %q,
+			"lora_parameters": {"rank": 2, "scale": 20.0}}`, model)} {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTrainChecks: data and memory are checked before anything is installed, and nothing is
+// installed without asking.
+func TestTrainChecks(t *testing.T) {
+	data, _ := trainable(t)
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--check"}, 0, "train.jsonl: 4 samples (prompt and completion)"},
+		{[]string{"--check"}, 0, "There is no valid.jsonl"},
+		{[]string{"--check"}, 0, "The training needs about "},
+		{nil, 1, "the Python environment is not installed"},
+		{[]string{"--batch-size", "5"}, 1, "train.jsonl has 4 samples, and a batch has 5"},
+		{[]string{"--num-layers", "99"}, 1, "--num-layers is 99, expected 1 to"},
+		{[]string{"--resume"}, 1, "has no checkpoint to go on from"},
+		{[]string{"--resume", "--force"}, 1, "--resume goes on and --force begins anew"},
+		{[]string{"--fine-tune-type", "x"}, 2, "--fine-tune-type must be one of"},
+	} {
+		code, _, errOut := headroom("", append([]string{"train", "tiny", "--data", data},
+			c.args...)...)
+		if code != c.code || !strings.Contains(errOut, c.want) {
+			t.Errorf("%q: exit %d, %s; expected %s", c.args, code, errOut, c.want)
+		}
+	}
+	code, _, errOut := headroom("", "train", "tiny", "--data", filepath.Join(data, "none"))
+	if code != 1 || !strings.Contains(errOut, "there is no folder") {
+		t.Errorf("no data: exit %d, %s", code, errOut)
+	}
+	if code, _, errOut := answering(t, "n\n", "train", "tiny", "--data", data); code != 1 ||
+		!strings.Contains(errOut, "Install it? [Y/n]") || train.DefaultEnvironment().Ready() {
+		t.Errorf("no: exit %d, %s", code, errOut)
+	}
+}
+
+// TestNamedAdapter: run knows an adapter in a models folder by the name that the list has.
+func TestNamedAdapter(t *testing.T) {
+	_, model := trainable(t)
+	adapter := filepath.Join(library.Own(), "adapters", "polite")
+	writeAdapter(t, adapter, model)
+	if name := listedAdapter(adapter); name != "tiny+polite" {
+		t.Errorf("the adapter is called %q", name)
+	}
+	run := func(args ...string) string {
+		code, out, errOut := headroom("", append([]string{"run", "--temp", "0", "--max-tokens", "8",
+			"Hello"}, args...)...)
+		if code != 0 {
+			t.Errorf("%q: exit %d, %s", args, code, errOut)
+		}
+		return out
+	}
+	plain, named := run("--model", "tiny"), run("--model", "tiny+polite")
+	if flag := run("--model", "tiny", "--adapter", adapter); named != flag || named == plain {
+		t.Errorf("by name %q, by flag %q, without %q", named, flag, plain)
+	}
+	for want, args := range map[string][]string{
+		"has no adapter \"rude\"": {"--model", "tiny+rude"},
+		"Leave one of them out":   {"--model", "tiny+polite", "--adapter", adapter},
+	} {
+		code, _, errOut := headroom("", append([]string{"run", "Hello"}, args...)...)
+		if code != 1 || !strings.Contains(errOut, want) {
+			t.Errorf("%q: exit %d, %s", args, code, errOut)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package train
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"headroom/engine/problem"
+)
+
+// shapeOf returns the shape of a qwen3 in bfloat16 with heads of 64. bits is 0 or 4; experts is 0
+// or the number of experts, of which a token uses two.
+func shapeOf(hidden, layers, inner, heads, kv, vocab, bits, experts int) Shape {
+	s := Shape{Layers: layers, Hidden: hidden, Heads: heads, Vocab: vocab, PerToken: 2,
+		layers: make([]layer, layers)}
+	bytes := func(in, out int) int64 {
+		if bits == 4 {
+			return int64(in*out) * 9 / 16 // groups of 64 with a scale and a bias
+		}
+		return int64(in*out) * 2
+	}
+	s.WeightBytes = bytes(hidden, vocab)
+	for i := range s.layers {
+		l := &s.layers[i]
+		add := func(in, out, experts int) {
+			l.linears = append(l.linears, linear{int64(in), int64(out), int64(experts), bits > 0})
+			l.bytes += int64(experts) * bytes(in, out)
+		}
+		add(hidden, 64*heads, 1)
+		add(hidden, 64*kv, 1)
+		add(hidden, 64*kv, 1)
+		add(64*heads, hidden, 1)
+		add(hidden, inner, max(experts, 1))
+		add(hidden, inner, max(experts, 1))
+		add(inner, hidden, max(experts, 1))
+		s.WeightBytes += l.bytes
+	}
+	return s
+}
+
+func measuredShape() Shape { return shapeOf(512, 8, 1536, 8, 4, 8192, 0, 0) }
+
+// TestNeed compares the estimate with the peak that mlx 0.32.4 reported on a Linux CPU, for a rank
+// of 8. It may be at most a tenth too high and a fiftieth too low.
+func TestNeed(t *testing.T) {
+	large := func() Shape { return shapeOf(256, 2, 512, 4, 2, 32000, 0, 0) }
+	three := func(bits int) Shape { return shapeOf(512, 3, 1536, 8, 4, 2304, bits, 0) }
+	six := shapeOf(256, 6, 768, 4, 2, 2304, 0, 0)
+	for _, c := range []struct {
+		shape         Shape
+		batch, tokens int
+		o             Options
+		peak          float64 // megabytes
+	}{
+		{measuredShape(), 1, 256, Options{NumLayers: ref(4)}, 130.884},
+		{measuredShape(), 2, 256, Options{NumLayers: ref(4)}, 198.634},
+		{measuredShape(), 1, 512, Options{NumLayers: ref(4)}, 209.856},
+		{measuredShape(), 1, 1024, Options{NumLayers: ref(4)}, 395.049},
+		{measuredShape(), 1, 256, Options{}, 174.186},
+		{measuredShape(), 1, 512, Options{}, 301.671},
+		{measuredShape(), 1, 256, Options{GradCheckpoint: true}, 107.531},
+		{six, 2, 128, Options{}, 50.993},
+		{six, 2, 128, Options{GradCheckpoint: true}, 29.862},
+		{large(), 1, 64, Options{}, 39.052},
+		{large(), 2, 64, Options{}, 58.329},
+		{shapeOf(256, 2, 512, 4, 2, 32000, 4, 0), 1, 64, Options{}, 25.711},
+		{shapeOf(128, 1, 256, 2, 2, 32000, 4, 0), 1, 256, Options{}, 73.821},
+		{shapeOf(128, 1, 256, 2, 2, 32000, 0, 0), 1, 256, Options{}, 79.289},
+		{three(0), 1, 64, Options{}, 34.401},
+		{three(4), 1, 64, Options{}, 19.631},
+		{three(0), 1, 64, Options{FineTuneType: "dora"}, 44.306},
+		{three(4), 1, 64, Options{FineTuneType: "dora"}, 56.744},
+		{three(0), 1, 64, Options{FineTuneType: "full"}, 105.283},
+		{three(0), 1, 64, Options{FineTuneType: "full", Accumulate: 2}, 102.432},
+		{three(0), 1, 64, Options{FineTuneType: "full", Optimizer: "sgd"}, 56.486},
+		{three(0), 1, 64, Options{FineTuneType: "full", Optimizer: "adafactor"}, 58.785},
+		{shapeOf(256, 3, 256, 4, 2, 2304, 4, 8), 1, 64, Options{}, 13.307},
+	} {
+		o := c.o
+		o.BatchSize = c.batch
+		if o.NumLayers == nil {
+			o.NumLayers = ref(c.shape.Layers)
+		}
+		if err := o.Resolve(&Shape{Layers: c.shape.Layers}); err != nil {
+			t.Fatal(err)
+		}
+		need := c.shape.Need(&o, c.tokens)
+		got := float64(need.Total()) / 1e6
+		name := fmt.Sprintf("%d layers of %d, %d x %d tokens, %s", c.shape.Layers, c.shape.Hidden,
+			c.batch, c.tokens, o.FineTuneType)
+		t.Logf("%s: estimated %.1f MB, %+.1f %%", name, got, 100*(got/c.peak-1))
+		if got < 0.98*c.peak || got > 1.1*c.peak {
+			t.Errorf("%s: estimated %.1f MB, measured %.1f", name, got, c.peak)
+		}
+	}
+}
+
+func TestRefusedMemory(t *testing.T) {
+	s := measuredShape()
+	o := resolved(t, Options{MaxSeqLength: 2048})
+	if _, err := s.CheckMemory(o, 2048, 1<<40); err != nil {
+		t.Errorf("with much memory: %v", err)
+	}
+	_, err := s.CheckMemory(o, 2048, 500<<20)
+	p := problem.From(err)
+	for _, want := range []string{"--batch-size 1 needs", "--grad-checkpoint needs",
+		"--max-seq-length 512 needs"} {
+		if p.Code != problem.DoesNotFit || !strings.Contains(p.Fix, want) {
+			t.Errorf("got %+v, expected %s", p, want)
+		}
+	}
+	if _, err = s.CheckMemory(o, 2048, 1<<20); !strings.Contains(problem.From(err).Fix,
+		"Choose a smaller model") {
+		t.Errorf("without hope: %v", err)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{BatchSize: -1}, "--batch-size is -1"}, {Options{NumLayers: ref(5)}, "1 to 4"},
+		{Options{NumLayers: ref(0)}, "--num-layers is 0"}, {Options{LearningRate: -1}, "above 0"},
+		{Options{FineTuneType: "x"}, "lora, dora, full"}, {Options{Seed: ref(-1)}, "--seed"},
+		{Options{ValBatches: ref(0)}, "--val-batches"}, {Options{MaxSeqLength: 1}, "2 or more"},
+	} {
+		err := c.o.Resolve(&Shape{Layers: 4})
+		if err == nil || !strings.Contains(problem.From(err).Why, c.want) {
+			t.Errorf("got %v, expected %s", err, c.want)
+		}
+	}
+	full := Options{FineTuneType: "full"}
+	if err := full.Resolve(&Shape{Layers: 4, Quantized: true}); err == nil {
+		t.Error("full training of a quantized model was accepted")
+	}
+}
+
+// TestConfig: a file's options count where no flag is typed, and each fault gets a sentence.
+func TestConfig(t *testing.T) {
+	dir := t.TempDir()
+	weights(dir, "w.safetensors")
+	t.Chdir(dir)
+	read := func(text string, o Options) (*Options, error) {
+		o.Config = filepath.Join(dir, "c.yaml")
+		if err := os.WriteFile(o.Config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return &o, o.Resolve(&Shape{Layers: 4})
+	}
+	o, err := read("learning_rate: 1e-4\niters: 30\nseed: 7\nresume_adapter_file: w.safetensors\n"+
+		"lora_parameters: {rank: 4, scale: 10, dropout: 0.0, keys: [mlp.up_proj]}\n"+
+		"text_feature: body\nmodel: other\n", Options{Iters: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.LearningRate != 1e-4 || o.Iters != 20 || *o.Seed != 7 || o.Rank != 4 ||
+		o.Keys.Text != "body" || o.ResumeAdapterFile != filepath.Join(dir, "w.safetensors") {
+		t.Errorf("%+v", o)
+	}
+	if flags := strings.Join(o.Typed(), " "); flags != "--config "+o.Config+" --num-layers 4 "+
+		"--iters 20" {
+		t.Errorf("typed flags are %s", flags)
+	}
+	for text, want := range map[string]string{
+		"":                           "the file has no options",
+		"itters: 3":                  `line 1: headroom train has no option "itters"`,
+		"a: 3\niters: x":             `has no option "a"; line 2: got ` + "`x`, expected a whole number",
+		"learning_rate: fast":        `got "fast", expected a number`,
+		"test: 3":                    "expected true or false",
+		"lora_parameters: {keys: 3}": "expected a list of texts",
+		"iters: [":                   "line 1: did not find",
+		"resume_adapter_file: none":  "none: no such file",
+	} {
+		_, err := read(text, Options{})
+		if err == nil || !strings.Contains(problem.From(err).Why, want) {
+			t.Errorf("%q: got %v, expected %s", text, err, want)
+		}
+	}
+}
