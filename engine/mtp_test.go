@@ -64,9 +64,12 @@ func TestMTP(t *testing.T) {
 	for _, p := range demoCases(t, 400)[:6] {
 		prompts = append(prompts, encode(e, p))
 	}
-	depths := []int{0, 1, 3, 8}
-	if testing.Short() { // under the race detector
+	depths := []int{0, 3}
+	switch {
+	case testing.Short(): // under the race detector
 		depths, prompts = []int{3}, prompts[:3]
+	case long():
+		depths = []int{0, 1, 3, 8}
 	}
 	sameWithMTP(t, demoSource(t), prompts, depths, func(depth int, right, drafts int64) {
 		t.Logf("depth %d: %d of %d drafts were right", depth, right, drafts)

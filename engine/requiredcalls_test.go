@@ -64,9 +64,12 @@ func callingModel(t *testing.T, template, tokens string) *engine.Engine {
 // TestRequiredCalls: required calls of a model with random weights are read as calls whose
 // arguments fit random schemas.
 func TestRequiredCalls(t *testing.T) {
-	n := 16
-	if testing.Short() {
+	n := 6
+	switch {
+	case testing.Short():
 		n = 4
+	case long():
+		n = 32
 	}
 	for _, f := range requiredFormats {
 		e := callingModel(t, f.template, f.tokens)

@@ -148,6 +148,10 @@ func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, fi
 		}
 		return err
 	}
+	if _, err := engine.Describe(engine.Source{Dir: c.Dest}, engine.Options{}); err != nil {
+		return problem.Wrap(problem.ModelBroken, err, "The result in "+c.Dest+" cannot be loaded",
+			"")
+	}
 	for _, one := range done.Types {
 		fmt.Fprintln(t.out, one)
 	}

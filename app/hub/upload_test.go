@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -505,7 +506,8 @@ func TestUploadSnapshot(t *testing.T) {
 
 // TestUploadStalls: a connection over which nothing moves is given up, and the part is sent again.
 func TestUploadStalls(t *testing.T) {
-	u, stalled, over := newUploadTest(t), false, make(chan struct{})
+	u, over := newUploadTest(t), make(chan struct{})
+	var stalled atomic.Bool
 	defer close(over)
 	u.options.stall = 100 * time.Millisecond
 	u.options.Connections = 1
@@ -514,14 +516,13 @@ func TestUploadStalls(t *testing.T) {
 	u.hub.PartBytes = 16 << 20
 	u.hub.Fault = func(w http.ResponseWriter, r *http.Request, _ int) bool {
 		large := "/object/" + hubtest.SHA256(u.files["model-1.safetensors"])
-		if r.URL.Path == large && !stalled {
-			stalled = true
+		if r.URL.Path == large && stalled.CompareAndSwap(false, true) {
 			<-over // without reading the body
 			return true
 		}
 		return false
 	}
-	if u.mustRun(); !stalled {
+	if u.mustRun(); !stalled.Load() {
 		t.Error("nothing stalled")
 	}
 }

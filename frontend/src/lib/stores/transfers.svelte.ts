@@ -103,7 +103,7 @@ export class TransfersStore {
 
   async planConversion(model: string, packing: Packing, name: string): Promise<void> {
     const asked = ++this.#conversions;
-    await this.#act('plan conversion', async () => {
+    await this.#act('plan-conversion', async () => {
       const plan = await this.#backend.planConversion(model, packing, name);
       if (asked === this.#conversions) this.conversion = plan;
     });
