@@ -13,9 +13,12 @@ import (
 // DecodeRow writes row r of t to dst as float32. t is F32, F16 or BF16, and dst has at least t.Cols
 // elements. It panics for any other type.
 func (t Tensor) DecodeRow(dst []float32, r int) {
-	b := t.RowRange(r, r+1).Bytes()
-	dst = dst[:t.Cols]
-	switch t.DType {
+	DecodeFloats(dst[:t.Cols], t.RowRange(r, r+1).Bytes(), t.DType)
+}
+
+// DecodeFloats writes the first elements of b to dst. b holds float32, float16 or bfloat16.
+func DecodeFloats(dst []float32, b []byte, dtype DType) {
+	switch dtype {
 	case F32:
 		for i := range dst {
 			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
@@ -29,8 +32,7 @@ func (t Tensor) DecodeRow(dst []float32, r int) {
 			dst[i] = float16Value(binary.LittleEndian.Uint16(b[2*i:]))
 		}
 	default:
-		panic(fmt.Sprintf("kernels: Tensor.DecodeRow of %s: expected float32, float16 or bfloat16",
-			t))
+		panic(fmt.Sprintf("kernels: decoding %s: expected float32, float16 or bfloat16", dtype))
 	}
 }
 

@@ -10,14 +10,17 @@ import (
 	"headroom/kernels"
 )
 
+// largestGroup is the largest number of elements of a group.
+const largestGroup = 128
+
 // plain packs groups as the definitions say.
 func (f Format) plain(to Packed, data []byte, dtype kernels.DType) {
 	n := len(data) / dtype.Size()
-	group, codes := make([]float32, f.Group), make([]uint8, f.Group)
+	var floats [largestGroup]float32 // on the stack: rows may be short and many
+	var numbers [largestGroup]uint8
+	group, codes := floats[:f.Group], numbers[:f.Group]
 	for at := 0; at < n; at += f.Group {
-		kernels.Tensor{Buffer: &kernels.Buffer{Bytes: data, Size: len(data)},
-			Offset: at * dtype.Size(), DType: dtype, Rows: 1, Cols: f.Group,
-			Stride: f.Group}.DecodeRow(group, 0)
+		kernels.DecodeFloats(group, data[at*dtype.Size():], dtype)
 		g := at / f.Group
 		switch f.Mode {
 		case kernels.Affine:
