@@ -49,19 +49,21 @@ import (
 // Limits of what clients may store. Each applies to the holder of one API key, except
 // maxUnfinished.
 const (
-	maxFileBytes   = 200 << 20 // of an uploaded file, as at OpenAI
-	maxLines       = 50_000    // of an input file, as at OpenAI
-	maxFiles       = 1000      // that are not expired
-	maxBytes       = 4 << 30   // of all files
-	maxBatches     = 1000      // ended ones included
-	maxUnfinished  = 64        // batches of all keys
-	maxLineErrors  = 100       // that a failed batch lists
-	maxMetadata    = 16        // pairs of a batch
-	maxIndexBytes  = 64 << 20
-	keepTime       = 30 * 24 * time.Hour // of files and of ended batches
-	window         = 24 * time.Hour      // for the completion of a batch
-	minKeep        = time.Hour           // the shortest expires_after
-	defaultWorkers = 16                  // requests that run or wait at once
+	maxFileBytes  = 200 << 20 // of an uploaded file, as at OpenAI
+	maxLines      = 50_000    // of an input file, as at OpenAI
+	maxFiles      = 1000      // that are not expired
+	maxBytes      = 4 << 30   // of all files
+	maxBatches    = 1000      // ended ones included
+	maxUnfinished = 64        // batches of all keys
+	maxLineErrors = 100       // that a failed batch lists
+	// maxMessageBytes bounds the message of such an error, since the index has all of them.
+	maxMessageBytes = 200
+	maxMetadata     = 16 // pairs of a batch
+	maxIndexBytes   = 64 << 20
+	keepTime        = 30 * 24 * time.Hour // of files and of ended batches
+	window          = 24 * time.Hour      // for the completion of a batch
+	minKeep         = time.Hour           // the shortest expires_after
+	defaultWorkers  = 16                  // requests that run or wait at once
 )
 
 // Options configure a Store. Dir and Key are required.
@@ -260,6 +262,11 @@ func readIndex(path string, key seal.Key) (x index, err error) {
 // save writes the index. The caller holds mu.
 func (s *Store) save() error {
 	data, err := json.Marshal(s.index)
+	if err == nil && len(data) > maxIndexBytes-1<<20 {
+		// A longer one could not be read again.
+		return problem.New(problem.TooLarge, "The list of files and batches is full",
+			fmt.Sprintf("it has %d bytes", len(data)), "Delete files, or wait until some expire.")
+	}
 	if err != nil {
 		return problem.Wrap(problem.Internal, err, "The list of files cannot be written", "")
 	}

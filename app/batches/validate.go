@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"headroom/app/batch"
 )
@@ -16,6 +17,9 @@ import (
 func validate(input io.Reader, endpoint string) (total int, errs []LineError) {
 	lines, seen := batch.NewLines(input), map[string]int{}
 	wrong := func(code, param, message string) {
+		if len(message) > maxMessageBytes {
+			message = strings.ToValidUTF8(message[:maxMessageBytes], "") + "…"
+		}
 		e := LineError{Code: code, Message: message, Line: new(lines.Number)}
 		if param != "" {
 			e.Param = &param

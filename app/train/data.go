@@ -27,6 +27,8 @@ import (
 	"headroom/engine/problem"
 	"headroom/engine/textproc"
 	"headroom/engine/tokenizer"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -153,7 +155,7 @@ type reader struct {
 
 // readFile reads one file. The error names the line, unless the file cannot be opened or read.
 func readFile(ctx context.Context, path string, p *textproc.Processor, o *Options) (*Set, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // opening a pipe would wait
 	if err != nil {
 		return nil, err
 	}
