@@ -217,7 +217,11 @@ func (s *Store) add(f *storedFile, key seal.Key) error {
 		return problem.New(problem.Changed, "Everything was deleted meanwhile", "", "Try again.")
 	}
 	s.index.Files = append(s.index.Files, f)
-	return s.save()
+	err = s.save()
+	if err != nil {
+		s.index.Files = s.index.Files[:len(s.index.Files)-1]
+	}
+	return err
 }
 
 // room returns how many bytes an owner may store in one more file. The caller holds mu.

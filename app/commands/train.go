@@ -25,7 +25,11 @@ import (
 
 // Train is `headroom train`. Its flags are those of mlx_lm.lora, except for the first group.
 type Train struct {
-	Model string `arg:"" help:"Model to train: a folder, or a name of the list of models." placeholder:"DIR_OR_NAME"`
+	Model string `arg:"" optional:"" help:"Model to train: a folder, or a name of the list of models." placeholder:"DIR_OR_NAME"`
+
+	// As mlx_lm.lora is called: with the model as a flag, and --train.
+	ModelFlag string `name:"model" hidden:""`
+	Train     bool   `hidden:""`
 
 	Data        string `help:"Folder with train.jsonl and, if there are, valid.jsonl and test.jsonl." type:"path" required:"" placeholder:"DIR"`
 	AdapterPath string `help:"Folder for the adapter. Default: adapters/MODEL-DATA in Headroom's models folder." type:"path" placeholder:"DIR"`
@@ -57,6 +61,21 @@ type Train struct {
 	Config            string `short:"c" help:"YAML file with options of mlx_lm.lora, also those without a flag, such as lora_parameters. Flags take precedence." type:"existingfile" placeholder:"FILE"`
 }
 
+// named returns the model's name.
+func (c *Train) named() (string, error) {
+	all, err := argumentsOf([]string{c.Model}, []argumentFlag{{"model", "model", c.ModelFlag}})
+	if err != nil {
+		return "", err
+	}
+	return all[0], nil
+}
+
+// Validate rejects a missing model. kong calls it.
+func (c *Train) Validate() error {
+	_, err := c.named()
+	return err
+}
+
 func (c *Train) options() *train.Options {
 	return &train.Options{FineTuneType: c.FineTuneType, Optimizer: c.Optimizer,
 		NumLayers: c.NumLayers, BatchSize: c.BatchSize, Iters: c.Iters,
@@ -68,6 +87,10 @@ func (c *Train) options() *train.Options {
 
 // Run checks the data and the memory, makes the environment if need be, and trains.
 func (c *Train) Run(ctx context.Context, t *terminal) error {
+	var err error
+	if c.Model, err = c.named(); err != nil {
+		return err
+	}
 	model, err := c.model()
 	if err != nil {
 		return err

@@ -12,6 +12,8 @@ import (
 	"headroom/engine/problem"
 	"headroom/engine/textproc"
 	"headroom/engine/tokenizer"
+
+	"golang.org/x/sys/unix"
 )
 
 func demoProcessor(t testing.TB) *textproc.Processor {
@@ -101,6 +103,18 @@ func TestFaultyData(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, expected %s", c.name, err, c.want)
 		}
+	}
+}
+
+// TestPipe: a pipe in the place of a file is refused, and nobody waits for its other end.
+func TestPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "train.jsonl")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := readFile(t.Context(), path, demoProcessor(t), resolved(t, Options{}))
+	if err == nil || !strings.Contains(err.Error(), "is not a file") {
+		t.Errorf("got %v", err)
 	}
 }
 
