@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -115,6 +116,20 @@ func TestHostilePatterns(t *testing.T) {
 			!strings.Contains(err.Error(), says) {
 			t.Errorf("%.90s: got %v, expected %q", config, err, says)
 		}
+	}
+}
+
+// TestCodesOfUnknownType: a file whose codes have a type that nothing knows opens, and the module is
+// refused.
+func TestCodesOfUnknownType(t *testing.T) {
+	header := `{"m.a.weight_packed": {"dtype": "U9", "shape": [2, 2], "data_offsets": [0, 16]}}`
+	file := append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
+	w := openFile(t, t.TempDir(), `"quantization_config": {"quant_method": "compressed-tensors", `+
+		`"format": "pack-quantized", "config_groups": {"a": `+group("8", "32", `"Linear"`)+`}}`,
+		append(file, make([]byte, 16)...))
+	w.At("m.").Linear("a", 2, 64)
+	if w.Err() == nil {
+		t.Error("codes of an unknown type were loaded")
 	}
 }
 

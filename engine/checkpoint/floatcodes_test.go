@@ -510,6 +510,11 @@ func FuzzFloats(f *testing.F) {
 	}
 	f.Add(byte(1), nvfp4Config[len(`"quantization_config": `):], uint16(5), uint16(95), uint32(90),
 		byte(2))
+	for i := range all { // codes of integers, beside tensors of other types
+		f.Add(byte(i), `{"quant_method": "compressed-tensors", "format": "pack-quantized", `+
+			`"config_groups": {"a": `+group("8", "32", `"Linear"`)+`}}`, uint16(5), uint16(95),
+			uint32(50), byte(1))
+	}
 	f.Fuzz(func(t *testing.T, which byte, quantization string, n, k uint16, at uint32, flip byte) {
 		c, err := ParseConfig([]byte(`{"model_type": "m", "quantization_config": ` + quantization +
 			`}`))

@@ -134,6 +134,9 @@ func (w *Weights) isCopied(t safetensors.Tensor) bool {
 	if _, ok := isFloatCodes(t); ok {
 		return strings.Contains(t.Name, ".experts.") || t.From%4 != 0
 	}
+	if t.DType.Bytes() == 0 { // an unknown type, which nothing can load
+		return false
+	}
 	m := w.Config.Quantization.method
 	if m != nil && strings.HasSuffix(t.Name, zerosSuffix) { // and the scales beside it
 		return true

@@ -34,14 +34,3 @@ func TestDiscard(t *testing.T) {
 		t.Errorf("bytes are %d and %d, want 1 and 2", b[5*page+1], b[2*page])
 	}
 }
-
-// TestDiscardUnmapped: the error of the system is returned.
-func TestDiscardUnmapped(t *testing.T) {
-	page := os.Getpagesize()
-	b := Map(2 * page)
-	gone := b[:page:page]
-	Unmap(b)
-	if err := Discard(gone); err == nil {
-		t.Error("memory that is not mapped was discarded")
-	}
-}
