@@ -119,10 +119,11 @@ func TestHostilePatterns(t *testing.T) {
 	}
 }
 
-// TestCodesOfUnknownType: a file whose codes have a type that nothing knows opens, and the module is
-// refused.
+// TestCodesOfUnknownType: a file opens whose codes have a type that nothing knows, and the module
+// is refused.
 func TestCodesOfUnknownType(t *testing.T) {
-	header := `{"m.a.weight_packed": {"dtype": "U9", "shape": [2, 2], "data_offsets": [0, 16]}}`
+	header := `{"m.a.weight_packed": {"dtype": "U9", "shape": [2, 2], ` +
+		`"data_offsets": [0, 16]}}`
 	file := append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
 	w := openFile(t, t.TempDir(), `"quantization_config": {"quant_method": "compressed-tensors", `+
 		`"format": "pack-quantized", "config_groups": {"a": `+group("8", "32", `"Linear"`)+`}}`,

@@ -134,14 +134,11 @@ func (w *Weights) isCopied(t safetensors.Tensor) bool {
 	if _, ok := isFloatCodes(t); ok {
 		return strings.Contains(t.Name, ".experts.") || t.From%4 != 0
 	}
-	if t.DType.Bytes() == 0 { // an unknown type, which nothing can load
-		return false
-	}
 	m := w.Config.Quantization.method
 	if m != nil && strings.HasSuffix(t.Name, zerosSuffix) { // and the scales beside it
 		return true
 	}
-	if m != nil && strings.HasSuffix(t.Name, m.codes) {
+	if m != nil && strings.HasSuffix(t.Name, m.codes) && t.DType.Bytes() > 0 { // a known type
 		return m.copies || strings.Contains(t.Name, ".experts.") || t.From%t.DType.Bytes() != 0
 	}
 	dtype, ok := dtypes[t.DType]

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"headroom/kernels"
@@ -33,6 +34,37 @@ func metalDevice(t *testing.T) *gpu.Device {
 	}
 	t.Cleanup(d.Close)
 	return d
+}
+
+// TestMetalSimdgroups: the number of simdgroups of a threadgroup changes no bits, with rows that
+// see all of a segment and rows that do not.
+func TestMetalSimdgroups(t *testing.T) {
+	d := metalDevice(t)
+	f16, k8, v4 := FloatFormat(kernels.F16), affine(8, 64), affine(4, 32)
+	for _, s := range []shape{
+		{k: f16, v: f16, heads: 3, kvHeads: 1, d: 96, p: 32, spans: [][3]int{{70, 1}, {300, 2}}},
+		{k: k8, v: v4, heads: 4, kvHeads: 2, d: 64, p: 32, spans: [][3]int{{290, 1}}},
+		{k: k8, v: f16, heads: 2, kvHeads: 1, d: 320, p: 32, window: 40, sinkTokens: 4,
+			spans: [][3]int{{280, 1}}},
+	} {
+		var want []byte
+		for _, simdgroups := range []int{4, 2, 8} {
+			o := s.build(d, rand.New(rand.NewPCG(1, 2)))
+			o.simdgroups = simdgroups
+			d.Run(o)
+			if err := d.Sync(); err != nil {
+				t.Fatal(err)
+			}
+			got := o.Out.Elements()
+			if want == nil {
+				want = bytes.Clone(got)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s: %d simdgroups give other bits than 4 at byte %d", s.name(),
+					simdgroups, firstDifference(got, want))
+			}
+		}
+	}
 }
 
 // TestMetalPromptSameBits checks that the rows of a prompt have the same bits however the prompt is

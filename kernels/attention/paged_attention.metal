@@ -6,15 +6,15 @@
 // query row of a head): the weighted sum of values, the highest score, and the sum of weights.
 // Records are merged in the order of their segments.
 //
-// Grid: a threadgroup of four simdgroups computes up to 8 vectors of one KV head. It computes one
-// segment of a long context, or all segments in order if there are enough vectors to fill the GPU.
-// Both ways do the same steps and give the same bits. For a segment:
-//   - Scores: a simdgroup has 64 positions, a lane two of them, and adds dimensions in ascending
+// Grid: a threadgroup of two, four or eight simdgroups computes up to 8 vectors of one KV head. It
+// computes one segment of a long context, or all segments in order if there are enough vectors to
+// fill the GPU. All ways do the same steps and give the same bits. For a segment:
+//   - Scores: a lane has SEGMENT / (32 simdgroups) positions and adds dimensions in ascending
 //     order.
-//   - Weights: a simdgroup has every fourth vector, a lane every 32nd position. simd_max and
+//   - Weights: the simdgroups take vectors by turns, a lane has every 32nd position. simd_max and
 //     simd_sum combine the lanes.
-//   - Values: a simdgroup has every fourth 32 dimensions, a lane one of them, and adds positions in
-//     ascending order. For biases a lane adds every 32nd position, and simd_sum the lanes.
+//   - Values: the simdgroups take 32 dimensions by turns, a lane one of them, and it adds positions
+//     in ascending order. For biases a lane adds every 32nd position, and simd_sum the lanes.
 // The bits of a vector do not depend on other vectors. Positions that it does not see take no part
 // in its sums, whatever their contents.
 //
@@ -29,10 +29,14 @@ using namespace metal;
 constant uint vectors [[function_constant(8)]];   // vectors of a block, at most 8
 // Dimensions of values. If there are fewer than head_dim, values are the first elements of keys.
 constant uint value_dim [[function_constant(12)]];
+// Simdgroups of a threadgroup: 2, 4 or 8. More of them finish a segment sooner, fewer read the
+// queries from threadgroup memory less often.
+constant uint simdgroups [[function_constant(13)]];
 
 constant constexpr uint VECTORS = 8;
 constant constexpr uint SEGMENT = 256;
-constant constexpr uint SIMDGROUPS = 4;
+constant constexpr uint PLACES = 4;   // most positions of a lane: those with two simdgroups
+constant constexpr uint WIDE = 2;     // dimensions that a lane adds at a time, of plain values
 constant constexpr uint AHEAD = 4;  // loads of four elements in flight per lane: STRIP / 4
 constant constexpr uint CHUNK = 32; // positions whose weights a simdgroup scales at a time
 constant constexpr float UNSEEN = -1.0f;  // weight of a position that a vector does not see
@@ -45,6 +49,9 @@ inline ulong output(
   return ulong(uint(span->row) + vector / p.group) * p.out_stride +
       (head * p.group + vector % p.group) * value_dim;
 }
+
+// The positions of a lane.
+inline uint places() { return SEGMENT / 32 / simdgroups; }
 
 // Loads the words with the codes of dimensions 32b to 32b+31 of position place of a strip.
 inline void k_load(thread uint (&words)[8], device const uchar* strip, uint place, uint b) {
@@ -65,71 +72,84 @@ inline device const uchar* head_rows(
       : pages + kv_start_bytes(f, head_dim, p.kv_heads, p.page_tokens, p.start_pages);
 }
 
-// Adds the products of dimensions 4q to 4q+3 to each vector's scores of two positions.
-inline void add_scores(thread float (&part)[VECTORS][2], threadgroup const float* queries, uint q,
-    float4 x0, float4 x1) {
+// Adds the products of dimensions 4q to 4q+3 to each vector's scores of a lane's positions.
+inline void add_scores(thread float (&part)[VECTORS][PLACES], threadgroup const float* queries,
+    uint q, thread const float4 (&x)[PLACES]) {
 #pragma clang loop unroll(full)
   for (uint v = 0; v < VECTORS; v++) {
     if (v < vectors) {
       const float4 y = *(threadgroup const float4*)(queries + v * head_dim + 4 * q);
-      part[v][0] = fma(x0.w, y.w, fma(x0.z, y.z, fma(x0.y, y.y, fma(x0.x, y.x, part[v][0]))));
-      part[v][1] = fma(x1.w, y.w, fma(x1.z, y.z, fma(x1.y, y.y, fma(x1.x, y.x, part[v][1]))));
+#pragma clang loop unroll(full)
+      for (uint h = 0; h < PLACES; h++) {
+        if (h < places()) {
+          part[v][h] = fma(x[h].w, y.w,
+              fma(x[h].z, y.z, fma(x[h].y, y.y, fma(x[h].x, y.x, part[v][h]))));
+        }
+      }
     }
   }
 }
 
-// Scores of a lane's two positions with plain keys. place has their offsets in the segment.
-inline void score_numbers(thread float (&score)[VECTORS][2], threadgroup const float* queries,
+// Scores of a lane's positions with plain keys. place has their offsets in the segment.
+inline void score_numbers(thread float (&score)[VECTORS][PLACES], threadgroup const float* queries,
     device const uchar* rows, bool early, threadgroup const uint* table,
-    thread const uint (&place)[2], uint page_tokens, uint start) {
-  device const uchar* page[2];
-  uint in_page[2];
+    thread const uint (&place)[PLACES], uint page_tokens, uint start) {
+  device const uchar* page[PLACES];
+  uint in_page[PLACES];
 #pragma clang loop unroll(full)
-  for (uint h = 0; h < 2; h++) {
+  for (uint h = 0; h < PLACES && h < places(); h++) {
     in_page[h] = (start + place[h]) % page_tokens;
     page[h] = rows +
         (ulong(table[place[h] / STRIP]) * STRIP + place[h] % STRIP - in_page[h]) *
             kv_row_bytes(early ? kv_start(k_format()) : k_format(), head_dim);
   }
   for (uint d = 0; d < head_dim / 4; d += AHEAD) {
-    float4 x[2][AHEAD];
+    float4 x[AHEAD][PLACES];
 #pragma clang loop unroll(full)
     for (uint e = 0; e < AHEAD; e++) {
-      x[0][e] = k_numbers(page[0], early, page_tokens, in_page[0], d + e);
-      x[1][e] = k_numbers(page[1], early, page_tokens, in_page[1], d + e);
+#pragma clang loop unroll(full)
+      for (uint h = 0; h < PLACES; h++) {
+        if (h < places()) {
+          x[e][h] = k_numbers(page[h], early, page_tokens, in_page[h], d + e);
+        }
+      }
     }
 #pragma clang loop unroll(full)
     for (uint e = 0; e < AHEAD; e++) {
-      add_scores(score, queries, d + e, x[0][e], x[1][e]);
+      add_scores(score, queries, d + e, x[e]);
     }
   }
 }
 
 // The same with quantized keys, 32 dimensions at a time. sums has each query's sums over the
 // dimensions of a group.
-inline void score_codes(thread float (&score)[VECTORS][2], threadgroup const float* queries,
+inline void score_codes(thread float (&score)[VECTORS][PLACES], threadgroup const float* queries,
     threadgroup const float* sums, device const uchar* rows, threadgroup const uint* table,
-    thread const uint (&place)[2]) {
-  device const uchar* strip[2];
-  uint next[2][8];
+    thread const uint (&place)[PLACES]) {
+  device const uchar* strip[PLACES];
+  uint next[PLACES][8];
 #pragma clang loop unroll(full)
-  for (uint h = 0; h < 2; h++) {
+  for (uint h = 0; h < PLACES && h < places(); h++) {
     strip[h] = rows + ulong(table[place[h] / STRIP]) * STRIP * kv_row_bytes(k_format(), head_dim);
     k_load(next[h], strip[h], place[h] % STRIP, 0);
   }
   for (uint g = 0; g < head_dim / k_group; g++) {
-    const CodeScale s0 = k_scale(strip[0], place[0] % STRIP, g);
-    const CodeScale s1 = k_scale(strip[1], place[1] % STRIP, g);
-    float part[VECTORS][2];
+    CodeScale scale[PLACES];
+    float part[VECTORS][PLACES];
 #pragma clang loop unroll(full)
-    for (uint v = 0; v < VECTORS; v++) {
-      part[v][0] = 0.0f;
-      part[v][1] = 0.0f;
+    for (uint h = 0; h < PLACES; h++) {
+      if (h < places()) {
+        scale[h] = k_scale(strip[h], place[h] % STRIP, g);
+      }
+#pragma clang loop unroll(full)
+      for (uint v = 0; v < VECTORS; v++) {
+        part[v][h] = 0.0f;
+      }
     }
     for (uint b = g * k_group / 32; b < (g + 1) * k_group / 32; b++) {
-      uint words[2][8];
+      uint words[PLACES][8];
 #pragma clang loop unroll(full)
-      for (uint h = 0; h < 2; h++) {
+      for (uint h = 0; h < PLACES && h < places(); h++) {
 #pragma clang loop unroll(full)
         for (uint i = 0; i < 8; i++) {
           words[h][i] = next[h][i];
@@ -139,17 +159,26 @@ inline void score_codes(thread float (&score)[VECTORS][2], threadgroup const flo
       }
 #pragma clang loop unroll(full)
       for (uint q = 0; q < 8; q++) {
-        add_scores(part, queries, 8 * b + q,
-            code_floats(k_codes(words[0], k_bits, q), code_center(k_bits, k_zero)),
-            code_floats(k_codes(words[1], k_bits, q), code_center(k_bits, k_zero)));
+        float4 x[PLACES];
+#pragma clang loop unroll(full)
+        for (uint h = 0; h < PLACES; h++) {
+          if (h < places()) {
+            x[h] = code_floats(k_codes(words[h], k_bits, q), code_center(k_bits, k_zero));
+          }
+        }
+        add_scores(part, queries, 8 * b + q, x);
       }
     }
 #pragma clang loop unroll(full)
     for (uint v = 0; v < VECTORS; v++) {
       if (v < vectors) {
         const float sum = sums[v * (head_dim / k_group) + g];
-        score[v][0] = fma(s0.scale, part[v][0], fma(s0.bias, sum, score[v][0]));
-        score[v][1] = fma(s1.scale, part[v][1], fma(s1.bias, sum, score[v][1]));
+#pragma clang loop unroll(full)
+        for (uint h = 0; h < PLACES; h++) {
+          if (h < places()) {
+            score[v][h] = fma(scale[h].scale, part[v][h], fma(scale[h].bias, sum, score[v][h]));
+          }
+        }
       }
     }
   }
@@ -216,8 +245,15 @@ inline float4 latent_values(device const uchar* rows, bool early, uint page_toke
   return x;
 }
 
-// Adds a strip of one dimension to each vector's sum. The weights of vectors are stride apart.
-inline void add_values(thread float (&part)[VECTORS], thread const float4 (&x)[AHEAD],
+// The dimensions that a lane adds at a time. The weights of coded values are scaled for one group
+// of dimensions.
+inline uint wide() {
+  return v_bits == 0 && value_dim == head_dim && value_dim > 32 * simdgroups ? WIDE : 1;
+}
+
+// Adds a strip of a lane's dimensions to each vector's sums. The weights of vectors are stride
+// apart.
+inline void add_values(thread float (&part)[WIDE][VECTORS], thread const float4 (&x)[WIDE][AHEAD],
     threadgroup const float* weights, uint stride) {
 #pragma clang loop unroll(full)
   for (uint e = 0; e < AHEAD; e++) {
@@ -225,23 +261,35 @@ inline void add_values(thread float (&part)[VECTORS], thread const float4 (&x)[A
     for (uint v = 0; v < VECTORS; v++) {
       if (v < vectors) {
         const float4 w = *(threadgroup const float4*)(weights + v * stride + 4 * e);
-        part[v] = fma(w.w, x[e].w, fma(w.z, x[e].z, fma(w.y, x[e].y, fma(w.x, x[e].x, part[v]))));
+#pragma clang loop unroll(full)
+        for (uint b = 0; b < WIDE; b++) {
+          if (b < wide()) {
+            part[b][v] = fma(w.w, x[b][e].w,
+                fma(w.z, x[b][e].z, fma(w.y, x[b][e].y, fma(w.x, x[b][e].x, part[b][v]))));
+          }
+        }
       }
     }
   }
 }
 
 // The same for positions that the vector sees. `own` holds UNSEEN for all others.
-inline void add_seen_values(thread float (&part)[VECTORS], thread const float4 (&x)[AHEAD],
-    threadgroup const float* weights, uint stride, threadgroup const float* own) {
+inline void add_seen_values(thread float (&part)[WIDE][VECTORS],
+    thread const float4 (&x)[WIDE][AHEAD], threadgroup const float* weights, uint stride,
+    threadgroup const float* own) {
 #pragma clang loop unroll(full)
   for (uint v = 0; v < VECTORS; v++) {
     if (v < vectors) {
 #pragma clang loop unroll(full)
       for (uint n = 0; n < STRIP; n++) {
-        part[v] = own[v * SEGMENT + n] == UNSEEN
-            ? part[v]
-            : fma(weights[v * stride + n], x[n / 4][n % 4], part[v]);
+#pragma clang loop unroll(full)
+        for (uint b = 0; b < WIDE; b++) {
+          if (b < wide()) {
+            part[b][v] = own[v * SEGMENT + n] == UNSEEN
+                ? part[b][v]
+                : fma(weights[v * stride + n], x[b][n / 4][n % 4], part[b][v]);
+          }
+        }
       }
     }
   }
@@ -286,14 +334,14 @@ kernel void attend(
   // The strips of this segment, and of the previous one, which some threads may still read.
   threadgroup uint held[2 * STRIPS];
   threadgroup float* weights = shared + vectors * head_dim;
-  // This simdgroup's part of [SIMDGROUPS, vectors, CHUNK].
+  // This simdgroup's part of [simdgroups, vectors, CHUNK].
   threadgroup float* scaled = weights + vectors * SEGMENT + sg * vectors * CHUNK;
-  threadgroup float* highest = weights + vectors * (SEGMENT + SIMDGROUPS * CHUNK);  // [vectors]
+  threadgroup float* highest = weights + vectors * (SEGMENT + simdgroups * CHUNK);  // [vectors]
   threadgroup float* sums = highest + vectors;                                      // [vectors]
   // [vectors, head_dim / k_group]: sums of a query over the dimensions of a group.
   threadgroup float* queries = sums + vectors;
 
-  for (uint i = tid; i < vectors * head_dim; i += 32 * SIMDGROUPS) {
+  for (uint i = tid; i < vectors * head_dim; i += 32 * simdgroups) {
     const uint v = first + min(i / head_dim, count - 1);
     const uint row = uint(span->row) + v / p.group;
     shared[i] =
@@ -303,7 +351,7 @@ kernel void attend(
 
   if (k_bits != 0) {
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (uint i = tid; i < vectors * head_dim / k_group; i += 32 * SIMDGROUPS) {
+    for (uint i = tid; i < vectors * head_dim / k_group; i += 32 * simdgroups) {
       threadgroup const float4* x = (threadgroup const float4*)(shared + i * k_group);
       float4 sum = 0.0f;
       for (uint d = 0; d < k_group / 4; d++) {
@@ -324,7 +372,7 @@ kernel void attend(
       const bool sink = p.has_sinks != 0;
       top[v] = sink ? sinks[head * p.group + (first + min(v, count - 1)) % p.group] : LOWEST;
       all[v] = sink ? 1.0f : 0.0f;
-      for (uint d = sg * 32 + lane; !split && v < count && d < value_dim; d += SIMDGROUPS * 32) {
+      for (uint d = sg * 32 + lane; !split && v < count && d < value_dim; d += simdgroups * 32) {
         out[output(span, p, head, first + v) + d] = 0.0f;
       }
     }
@@ -377,11 +425,11 @@ kernel void attend(
       // Scores. A lane whose position no vector sees computes the score of another position, which
       // is not used.
       const uint other = any.from < any.to ? any.to - 1 : any.sinks - 1;
-      float score[VECTORS][2];
-      uint place[2];
+      float score[VECTORS][PLACES];
+      uint place[PLACES];
 #pragma clang loop unroll(full)
-      for (uint h = 0; h < 2; h++) {
-        const uint j = start + sg * 64 + h * 32 + lane;
+      for (uint h = 0; h < PLACES; h++) {
+        const uint j = start + min((sg * places() + h) * 32 + lane, SEGMENT - 1);
         place[h] = (sees(any, j) ? j : other) - start;
 #pragma clang loop unroll(full)
         for (uint v = 0; v < VECTORS; v++) {
@@ -396,15 +444,19 @@ kernel void attend(
 #pragma clang loop unroll(full)
       for (uint v = 0; v < VECTORS; v++) {
         if (v < vectors) {
-          weights[v * SEGMENT + sg * 64 + lane] = score[v][0];
-          weights[v * SEGMENT + sg * 64 + 32 + lane] = score[v][1];
+#pragma clang loop unroll(full)
+          for (uint h = 0; h < PLACES; h++) {
+            if (h < places()) {
+              weights[v * SEGMENT + (sg * places() + h) * 32 + lane] = score[v][h];
+            }
+          }
         }
       }
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
     // Weights of the positions that a vector sees.
-    for (uint v = sg; v < vectors; v += SIMDGROUPS) {
+    for (uint v = sg; v < vectors; v += simdgroups) {
       const uint pos = uint(span->pos) + (first + min(v, count - 1)) / p.group;
       Seen own;
       own.from = max(start, seen_from(p.window, p.sink_tokens, pos));
@@ -455,14 +507,17 @@ kernel void attend(
 
     // Values. A strip that all vectors see completely needs no check of single positions.
     const uint since_last = seen_from(p.window, p.sink_tokens, last_pos);
-    for (uint bundle = sg * 32; bundle < value_dim; bundle += SIMDGROUPS * 32) {
+    for (uint bundle = sg * 32; bundle < value_dim; bundle += simdgroups * 32 * wide()) {
       const uint d = bundle + lane;
-      float part[VECTORS];
+      float part[WIDE][VECTORS];
       float biases[VECTORS];
 #pragma clang loop unroll(full)
       for (uint v = 0; v < VECTORS; v++) {
-        part[v] = 0.0f;
         biases[v] = 0.0f;
+#pragma clang loop unroll(full)
+        for (uint b = 0; b < WIDE; b++) {
+          part[b][v] = 0.0f;
+        }
       }
       VCodes next;
       if (v_coded(early) && something) {
@@ -503,15 +558,23 @@ kernel void attend(
           if (!whole && (strip >= any.to || strip + STRIP <= any.from) && strip >= any.sinks) {
             continue;
           }
-          float4 x[AHEAD];
+          float4 x[WIDE][AHEAD];
 #pragma clang loop unroll(full)
           for (uint e = 0; e < AHEAD; e++) {
             if (value_dim != head_dim) {
-              x[e] = latent_values(k_rows, early, p.page_tokens, table[(c + t) / STRIP], 4 * e, d);
+              x[0][e] =
+                  latent_values(k_rows, early, p.page_tokens, table[(c + t) / STRIP], 4 * e, d);
+            } else if (v_coded(early)) {
+              x[0][e] = v_code_quad(codes, t / 4 + e, lane);
             } else {
-              x[e] = v_coded(early) ? v_code_quad(codes, t / 4 + e, lane)
-                                    : v_numbers(v_rows, early,
-                                          ulong(table[(c + t) / STRIP]) * STRIP + 4 * e, d);
+#pragma clang loop unroll(full)
+              for (uint b = 0; b < WIDE; b++) {
+                if (b < wide()) {
+                  x[b][e] = v_numbers(v_rows, early,
+                      ulong(table[(c + t) / STRIP]) * STRIP + 4 * e,
+                      min(d + b * simdgroups * 32, value_dim - 1));
+                }
+              }
             }
           }
           threadgroup const float* own = weights + c + t;
@@ -543,12 +606,16 @@ kernel void attend(
 #pragma clang loop unroll(full)
       for (uint v = 0; v < VECTORS; v++) {
         if (v < vectors) {
-          const float value = v_coded(early) ? part[v] + scaled[v * CHUNK] : part[v];
-          if (d < value_dim && split) {
-            record[v * (value_dim + 2) + d] = value;
-          } else if (d < value_dim && v < count && sums[v] > 0.0f) {
-            device float* o = out + output(span, p, head, first + v) + d;
-            *o = merged(*o, old[v], value, young[v]);
+#pragma clang loop unroll(full)
+          for (uint b = 0; b < WIDE; b++) {
+            const uint at = d + b * simdgroups * 32;
+            const float value = v_coded(early) ? part[b][v] + scaled[v * CHUNK] : part[b][v];
+            if (b < wide() && at < value_dim && split) {
+              record[v * (value_dim + 2) + at] = value;
+            } else if (b < wide() && at < value_dim && v < count && sums[v] > 0.0f) {
+              device float* o = out + output(span, p, head, first + v) + at;
+              *o = merged(*o, old[v], value, young[v]);
+            }
           }
         }
       }
@@ -561,7 +628,7 @@ kernel void attend(
 #pragma clang loop unroll(full)
   for (uint v = 0; v < VECTORS; v++) {
     if (!split && v < vectors && v < count) {
-      for (uint d = sg * 32 + lane; d < value_dim; d += SIMDGROUPS * 32) {
+      for (uint d = sg * 32 + lane; d < value_dim; d += simdgroups * 32) {
         device float* o = out + output(span, p, head, first + v) + d;
         *o = *o / all[v];
       }

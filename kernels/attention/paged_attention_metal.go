@@ -7,6 +7,7 @@ import (
 	"headroom/kernels"
 	"headroom/kernels/gpu"
 	"headroom/metal"
+	"headroom/metal/msl"
 )
 
 //go:embed paged_attention.metal
@@ -28,6 +29,7 @@ type attentionVariant struct {
 	k, v             Format
 	vectors, headDim int
 	valueDim         int
+	simdgroups       int  // of a threadgroup of paged_attention.metal
 	start            bool // the first positions are float16
 	capped           bool // scores have a cap
 }
@@ -43,16 +45,16 @@ type attentionParams struct {
 	Scale, Cap                 float32
 }
 
-// paged_attention.metal repeats the numbers of vectors, positions and simdgroups.
+// paged_attention.metal repeats the numbers of vectors and positions.
 const (
-	metalVectors    = 8   // most vectors of a block
-	metalSegment    = 256 // positions of a record
-	metalChunk      = 32  // positions whose weights a simdgroup scales at a time
-	metalSimdgroups = 4   // per threadgroup
-	metalHeadDim    = 576 // largest head dimension
+	metalVectors = 8   // most vectors of a block
+	metalSegment = 256 // positions of a record
+	metalChunk   = 32  // positions whose weights a simdgroup scales at a time
+	metalHeadDim = 576 // largest head dimension
 	// metalFull is the number of threadgroups that fill a GPU. A span with fewer blocks is split
 	// into segments.
 	metalFull = 256
+	metalFew  = 128 // threadgroups that leave room for eight simdgroups in each
 )
 
 // prefill_attention.metal repeats the numbers of vectors and positions. Each of its threadgroups
@@ -62,6 +64,8 @@ const (
 	metalTileSegment = 2048
 	metalTileDim     = 256 // largest head dimension; paged_attention.metal computes larger heads
 	metalTileFull    = 32
+
+	metalTileSimdgroups = 4
 )
 
 // Metal implements gpu.Op. Prefill rows run on matrix units, all other rows on vectors.
@@ -112,28 +116,47 @@ func (o *Attention) metalParams() attentionParams {
 // head, or one segment of it if the span has few blocks.
 func (o *Attention) metalDecode(c *gpu.Context, vectors int) {
 	t := o.metalTable(c, metalForm{vectors: vectors, segment: metalSegment, full: metalFull})
-	attend := o.metalKernel(&attendKernels, attentionSource, "attend", vectors)
-	floats := o.Cache.HeadDim + metalSegment + metalSimdgroups*metalChunk + 2 // per vector
+	sg := o.metalSimdgroups(max(1, t.segments)*o.Cache.KVHeads*t.blocks, vectors)
+	attend := o.metalKernel(&attendKernels, attentionSource, "attend", vectors, sg)
+	o.dispatch(c, attend, t, vectors, sg, o.metalBytes(vectors, sg))
+}
+
+// metalBytes returns the threadgroup memory of paged_attention.metal.
+func (o *Attention) metalBytes(vectors, simdgroups int) int {
+	floats := o.Cache.HeadDim + metalSegment + simdgroups*metalChunk + 2 // per vector
 	if o.Cache.KFormat.quantized() {
 		floats += o.Cache.HeadDim / o.Cache.KFormat.group()
 	}
-	o.dispatch(c, attend, t, vectors, (4*vectors*floats+15)&^15)
+	return (4*vectors*floats + 15) &^ 15
+}
+
+// metalSimdgroups returns how many simdgroups each of n threadgroups has. It changes no bits. Few
+// threadgroups leave cores idle, so each has more simdgroups and ends sooner.
+func (o *Attention) metalSimdgroups(n, vectors int) int {
+	switch {
+	case o.simdgroups > 0:
+		return o.simdgroups
+	case n <= metalFew && o.metalBytes(vectors, 8) <= msl.MaxThreadgroupMemoryBytes:
+		return 8
+	}
+	return 4
 }
 
 // metalPrefill dispatches prefill_attention.metal in the same way.
 func (o *Attention) metalPrefill(c *gpu.Context) {
 	t := o.metalTable(c, metalForm{prefill: true, vectors: metalTileVectors,
 		segment: metalTileSegment, full: metalTileFull})
-	attend := o.metalKernel(&prefillKernels, prefillSource, "attend_prefill", metalTileVectors)
-	o.dispatch(c, attend, t, metalTileVectors, 0)
+	attend := o.metalKernel(&prefillKernels, prefillSource, "attend_prefill", metalTileVectors,
+		metalTileSimdgroups)
+	o.dispatch(c, attend, t, metalTileVectors, metalTileSimdgroups, 0)
 }
 
 // metalKernel returns the kernel of one name for the formats of o. It makes the kernel on first
 // use.
 func (o *Attention) metalKernel(kept *variants[attentionVariant, attentionParams],
-	source *gpu.Source, name string, vectors int) *gpu.Kernel[attentionParams] {
+	source *gpu.Source, name string, vectors, simdgroups int) *gpu.Kernel[attentionParams] {
 	key := attentionVariant{o.Cache.KFormat, o.Cache.VFormat, vectors, o.Cache.HeadDim,
-		o.Cache.valueDim(), o.Cache.Start.Tokens > 0, o.Cap > 0}
+		o.Cache.valueDim(), simdgroups, o.Cache.Start.Tokens > 0, o.Cap > 0}
 	k := kept.find(key)
 	if k == nil {
 		hasCap := uint32(0)
@@ -148,7 +171,8 @@ func (o *Attention) metalKernel(kept *variants[attentionVariant, attentionParams
 		if source == attentionSource {
 			constants = append(constants,
 				metal.ConstantValue{Name: "vectors", Value: uint32(vectors)},
-				metal.ConstantValue{Name: "value_dim", Value: uint32(key.valueDim)})
+				metal.ConstantValue{Name: "value_dim", Value: uint32(key.valueDim)},
+				metal.ConstantValue{Name: "simdgroups", Value: uint32(simdgroups)})
 		}
 		k = kept.add(key, gpu.NewKernel[attentionParams](source, name, constants...))
 	}
@@ -157,7 +181,7 @@ func (o *Attention) metalKernel(kept *variants[attentionVariant, attentionParams
 
 // dispatch dispatches attend, and then attend_merge if there are split spans.
 func (o *Attention) dispatch(c *gpu.Context, attend *gpu.Kernel[attentionParams], t attentionTable,
-	vectors, threadgroupBytes int) {
+	vectors, simdgroups, threadgroupBytes int) {
 	cache, p, spans := o.Cache, o.metalParams(), gpu.Ints(t.ints)
 	p.Spans = uint32(t.spans)
 	partial := c.Scratch(max(1, t.records*cache.KVHeads*vectors*(cache.valueDim()+2)) * 4)
@@ -167,12 +191,13 @@ func (o *Attention) dispatch(c *gpu.Context, attend *gpu.Kernel[attentionParams]
 	}
 	attend.Dispatch(c, p, gpu.Grid{
 		Groups:           metal.Size{X: max(1, t.segments), Y: cache.KVHeads, Z: t.blocks},
-		Threads:          metal.Size{X: 32 * metalSimdgroups, Y: 1, Z: 1},
+		Threads:          metal.Size{X: 32 * simdgroups, Y: 1, Z: 1},
 		ThreadgroupBytes: threadgroupBytes,
 	}, gpu.Read(o.Q), gpu.ReadBytes(cache.K, 0, cache.K.Size), values, spans, gpu.Read(o.Sinks),
 		partial, gpu.Write(o.Out))
 	if t.records > 0 {
-		o.metalKernel(&mergeKernels, attentionSource, "attend_merge", vectors).Dispatch(c, p,
+		o.metalKernel(&mergeKernels, attentionSource, "attend_merge", vectors,
+			metalTileSimdgroups).Dispatch(c, p,
 			gpu.Grid{
 				Groups:  metal.Size{X: vectors, Y: cache.KVHeads, Z: t.blocks},
 				Threads: metal.Size{X: min(256, (cache.valueDim()+31)&^31), Y: 1, Z: 1},

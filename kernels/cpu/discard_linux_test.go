@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDiscardLocked: the error of the system is returned. Linux keeps pages that a program locked in
-// memory. An unmapped page would not do: another thread may map it, and QEMU discards it silently.
+// TestDiscardLocked: the error of the system is returned. Linux keeps pages that a program has
+// locked in memory. An unmapped page would not do: another thread may map it, and QEMU discards it
+// silently.
 func TestDiscardLocked(t *testing.T) {
 	b := Map(os.Getpagesize())
 	defer Unmap(b)
