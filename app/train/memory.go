@@ -8,12 +8,20 @@ package train
 //	activations  what the backward pass needs of each trained layer, for the tokens of a batch
 //	logits       those of a batch, their softmax and their gradient
 //
+// A gated delta layer keeps much more of a token than its inputs and outputs. mlx-lm trains it by a
+// loop over the tokens (gated_delta_ops of mlx_lm/models/gated_delta.py; its kernel has no
+// gradient), and the backward pass needs two states of every token: the decayed one for the
+// gradients of keys and values, and the updated one for that of queries. Both are float32, on every
+// device. Experts need no term of their own: mlx sorts the tokens by expert, and gather_mm and its
+// gradients take what a linear takes for the tokens times the experts of each.
+//
 // The factors are fitted to the peak that mlx reports; memory_test.go has the measured shapes.
 
 import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,6 +37,8 @@ type Shape struct {
 	PerToken                     int  // experts that a token uses
 	Float32                      bool // activations are float32, not of 16 bits
 
+	StateBytes int64 // of a gated delta layer, for one sequence
+
 	WeightBytes int64
 	Quantized   bool
 	layers      []layer
@@ -36,8 +46,9 @@ type Shape struct {
 
 // layer has the sizes of one layer.
 type layer struct {
-	bytes   int64
-	linears []linear
+	bytes      int64
+	linears    []linear
+	gatedDelta bool
 }
 
 // linear is a matrix that LoRA adapts: in to out, for each of several experts.
@@ -60,6 +71,9 @@ type shapeConfig struct {
 	Heads        int `json:"num_attention_heads"`
 	Vocab        int `json:"vocab_size"`
 	PerToken     int `json:"num_experts_per_tok"`
+	DeltaHeads   int `json:"linear_num_value_heads"`
+	DeltaKeys    int `json:"linear_key_head_dim"`
+	DeltaValues  int `json:"linear_value_head_dim"`
 	Quantization struct {
 		GroupSize int64 `json:"group_size"`
 	} `json:"quantization"`
@@ -77,6 +91,7 @@ func ReadShape(dir string) (Shape, error) {
 	if s.PerToken = c.PerToken; s.PerToken < 1 || s.PerToken > 1000 {
 		s.PerToken = 8
 	}
+	s.StateBytes = stateBytes(c.DeltaHeads, c.DeltaKeys, c.DeltaValues)
 	w, err := safetensors.OpenDir(dir)
 	if err != nil {
 		return s, notStarted(problem.ModelBroken, "Download or convert the model again.", "%v",
@@ -90,6 +105,17 @@ func ReadShape(dir string) (Shape, error) {
 		s.add(t, w, c.Quantization.GroupSize)
 	}
 	return s, nil
+}
+
+// stateBytes returns the bytes of a gated delta layer's state, 0 for sizes that no model has.
+func stateBytes(heads, keys, values int) int64 {
+	const most = 1 << 16
+	for _, n := range []int{heads, keys, values} {
+		if n < 0 || n > most {
+			return 0
+		}
+	}
+	return 4 * int64(heads) * int64(keys) * int64(values)
 }
 
 func readShapeConfig(dir string) (c shapeConfig, err error) {
@@ -132,6 +158,7 @@ func (s *Shape) add(t safetensors.Tensor, w *safetensors.Checkpoint, group int64
 	}
 	l := &s.layers[i]
 	l.bytes += int64(len(t.Data))
+	l.gatedDelta = l.gatedDelta || strings.Contains(t.Name, ".linear_attn.")
 	if t.DType == safetensors.F32 && (strings.HasSuffix(t.Name, "norm.weight") ||
 		strings.HasSuffix(t.Name, ".scales")) {
 		s.Float32 = true
@@ -166,20 +193,36 @@ func (s *Shape) Need(o *Options, tokens int) Need {
 		width = 2
 	}
 	var largest int64
+	recomputed := int64(2) // times a layer, if it is computed again
 	for _, l := range s.layers[first:] {
 		need.Parameters += l.trained(o)
-		kept := width * (batch*l.perToken(s) + scores*scoreBytes)
+		kept := width * batch * l.perToken(s)
+		if l.gatedDelta {
+			kept += batch * keptStates * s.StateBytes
+			recomputed = 3
+		} else {
+			kept += width * scores * scoreBytes
+		}
 		largest = max(largest, kept)
 		need.Activations += kept
 	}
-	need.Activations += largest // gradients of the layer that the backward pass is in
+	// The gradients of the layer that the backward pass is in; or in the forward pass, the states of
+	// a layer that is not trained.
+	if s.gatedDelta() {
+		need.Activations = max(need.Activations, batch*s.StateBytes)
+	}
+	need.Activations += largest
 	if o.GradCheckpoint {
 		// The input of each layer is kept. The rest of one layer at a time is computed again.
 		inputs := width * batch * int64(s.Hidden) * 2 * int64(len(s.layers)-first)
-		need.Activations = min(need.Activations, inputs+2*largest)
+		need.Activations = min(need.Activations, inputs+recomputed*largest)
 	}
 	need.Logits = width * batch * int64(s.Vocab) * logitBytes10 / 10
 	return need
+}
+
+func (s *Shape) gatedDelta() bool {
+	return slices.ContainsFunc(s.layers, func(l layer) bool { return l.gatedDelta })
 }
 
 // The fitted factors, for activations of 16 bits; see memory_test.go.
@@ -187,6 +230,7 @@ const (
 	scoreBytes   = 3 // for each head and pair of tokens: scores and their softmax
 	tokenBytes   = 3 // for each input and output of a linear
 	hiddenBytes  = 8
+	keptStates   = 2  // of each token in a gated delta layer
 	logitBytes10 = 85 // tenths
 )
 
