@@ -305,6 +305,7 @@ func TestConfig(t *testing.T) {
 		"test: 3":                    "expected true or false",
 		"lora_parameters: {keys: 3}": "expected a list of texts",
 		"iters: [":                   "line 1: did not find",
+		"iters: 3\n---\niters: 4":    "several documents, expected one",
 		"resume_adapter_file: none":  "none: no such file",
 	} {
 		_, err := read(text, Options{})
