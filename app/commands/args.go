@@ -140,6 +140,23 @@ func nearest(err error) string {
 	return "headroom"
 }
 
+// onceDir is the path of a flag that may be given once. Of other flags, the last one counts.
+type onceDir string
+
+// Decode implements kong.MapperValue.
+func (d *onceDir) Decode(c *kong.DecodeContext) error {
+	var path string
+	if err := c.Scan.PopValueInto("dir", &path); err != nil {
+		return err
+	}
+	if *d != "" {
+		return errors.New("given several times, expected once: a model runs with one adapter at " +
+			"a time, and requests may name others as MODEL+ADAPTER")
+	}
+	*d = onceDir(kong.ExpandPath(path))
+	return nil
+}
+
 // argumentFlag is a flag that stands for an argument, as in mlx-lm's programs.
 type argumentFlag struct{ argument, flag, value string }
 

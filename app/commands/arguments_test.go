@@ -101,6 +101,8 @@ func TestFlagsAnywhere(t *testing.T) {
 		{[]string{"hi", "--ignore-chat-template", "--system", "x"}, 2,
 			"--system has no effect together with --ignore-chat-template"},
 		{[]string{"--prompt", "a", "b", "c"}, 1, "got 3 words"},
+		{[]string{"hi", "--adapter", "a", "--adapter-path=b"}, 2,
+			"--adapter-path: given several times, expected once"},
 	} {
 		code, out, errOut := headroom("", append([]string{"run"}, c.args...)...)
 		if code != c.code || out != "" || !strings.Contains(errOut, c.want) {
