@@ -143,17 +143,15 @@ func (c *Train) Run(ctx context.Context, t *terminal) error {
 	return c.ended(t, err, adapter, o)
 }
 
-// model returns the folder of the model.
+// model returns the folder of the model. The bundled one is written into a folder for that.
 func (c *Train) model() (string, error) {
 	lib := library.New(library.Roots(nil), engine.Options{}, engine.Describe)
 	m, err := lib.ResolveNamed(nil, c.Model, aliases(service.OpenSettings().Get()))
 	if err != nil {
 		return "", err
 	}
-	if m.Source.Dir == "" {
-		return "", problem.New(problem.BadRequest, "The training was not started",
-			m.ID+" is bundled with Headroom, and mlx-lm needs a folder",
-			"Choose a model in a folder.")
+	if m.Bundled {
+		return train.DefaultEnvironment().Bundled()
 	}
 	return filepath.Abs(m.Source.Dir)
 }

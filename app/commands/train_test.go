@@ -176,6 +176,32 @@ func TestTrainChecks(t *testing.T) {
 	}
 }
 
+// TestBundledModel: the bundled model can be trained, and run knows its adapter by name.
+func TestBundledModel(t *testing.T) {
+	data, _ := trainable(t)
+	code, _, errOut := headroom("", "train", "headroom-demo", "--data", data, "--check")
+	if code != 0 || !strings.Contains(errOut, "The training needs about ") {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+	model, err := train.DefaultEnvironment().Bundled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	adapter := filepath.Join(library.Own(), "adapters", "polite")
+	writeAdapter(t, adapter, model)
+	if name := listedAdapter(adapter); name != "headroom-demo+polite" {
+		t.Errorf("the adapter is called %q", name)
+	}
+	// The adapter has the shapes of another model, so that only an adapter that was found is refused.
+	for name, want := range map[string]string{"headroom-demo+polite": "does not fit this model",
+		"headroom-demo+rude": `has no adapter "rude"`} {
+		code, _, errOut := headroom("", "run", "--model", name, "Hello")
+		if code != 1 || !strings.Contains(errOut, want) {
+			t.Errorf("%s: exit %d, %s", name, code, errOut)
+		}
+	}
+}
+
 // TestNamedAdapter: run knows an adapter in a models folder by the name that the list has.
 func TestNamedAdapter(t *testing.T) {
 	_, model := trainable(t)
