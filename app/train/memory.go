@@ -12,16 +12,18 @@ package train
 // loop over the tokens (gated_delta_ops of mlx_lm/models/gated_delta.py; its kernel has no
 // gradient), and the backward pass needs two states of every token: the decayed one for the
 // gradients of keys and values, and the updated one for that of queries. Both are float32, on every
-// device. Experts need no term of their own: mlx sorts the tokens by expert, and gather_mm and its
+// device. A Mamba layer is computed in chunks of 256 tokens (ssm_attn of mlx_lm/models/ssm.py): it
+// keeps float32 matrices of the pairs of tokens of a chunk for every head, and the chunks after the
+// first take a state for every token, in one layer at a time. Experts need no term of their own: mlx sorts the tokens by expert, and gather_mm and its
 // gradients take what a linear takes for the tokens times the experts of each.
 //
 // The factors are fitted to the peak that mlx reports; memory_test.go has the measured shapes.
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -37,7 +39,8 @@ type Shape struct {
 	PerToken                     int  // experts that a token uses
 	Float32                      bool // activations are float32, not of 16 bits
 
-	StateBytes int64 // of a gated delta layer, for one sequence
+	StateBytes int64 // of a gated delta or Mamba layer, for one sequence
+	MambaHeads int64
 
 	WeightBytes int64
 	Quantized   bool
@@ -49,6 +52,8 @@ type layer struct {
 	bytes      int64
 	linears    []linear
 	gatedDelta bool
+	mamba      bool
+	attention  bool // beside one of the two
 }
 
 // linear is a matrix that LoRA adapts: in to out, for each of several experts.
@@ -66,18 +71,29 @@ func (n Need) Total() int64 { return n.Weights + n.Parameters + n.Activations + 
 // shapeConfig is the part of config.json that is read. Models with several parts have theirs in
 // text_config.
 type shapeConfig struct {
-	Layers       int `json:"num_hidden_layers"`
-	Hidden       int `json:"hidden_size"`
-	Heads        int `json:"num_attention_heads"`
-	Vocab        int `json:"vocab_size"`
-	PerToken     int `json:"num_experts_per_tok"`
-	DeltaHeads   int `json:"linear_num_value_heads"`
-	DeltaKeys    int `json:"linear_key_head_dim"`
-	DeltaValues  int `json:"linear_value_head_dim"`
+	Layers      int `json:"num_hidden_layers"`
+	Hidden      int `json:"hidden_size"`
+	Heads       int `json:"num_attention_heads"`
+	Vocab       int `json:"vocab_size"`
+	PerToken    int `json:"num_experts_per_tok"`
+	DeltaHeads  int `json:"linear_num_value_heads"`
+	DeltaKeys   int `json:"linear_key_head_dim"`
+	DeltaValues int `json:"linear_value_head_dim"`
+	MambaHeads  int `json:"mamba_n_heads"`
+	MambaDim    int `json:"mamba_d_head"`
+	MambaState  int `json:"mamba_d_state"`
+	NemotronDims
 	Quantization struct {
 		GroupSize int64 `json:"group_size"`
 	} `json:"quantization"`
 	Text json.RawMessage `json:"text_config"`
+}
+
+// NemotronDims are other names of the sizes of Mamba.
+type NemotronDims struct {
+	NemotronHeads int `json:"mamba_num_heads"`
+	NemotronDim   int `json:"mamba_head_dim"`
+	NemotronState int `json:"ssm_state_size"`
 }
 
 // ReadShape reads the shape of the model in a folder. The error is a Problem.
@@ -92,6 +108,13 @@ func ReadShape(dir string) (Shape, error) {
 		s.PerToken = 8
 	}
 	s.StateBytes = stateBytes(c.DeltaHeads, c.DeltaKeys, c.DeltaValues)
+	if heads := cmp.Or(c.MambaHeads, c.NemotronHeads); s.StateBytes == 0 {
+		s.StateBytes = stateBytes(heads, cmp.Or(c.MambaDim, c.NemotronDim),
+			cmp.Or(c.MambaState, c.NemotronState))
+		if s.StateBytes > 0 {
+			s.MambaHeads = int64(heads)
+		}
+	}
 	w, err := safetensors.OpenDir(dir)
 	if err != nil {
 		return s, notStarted(problem.ModelBroken, "Download or convert the model again.", "%v",
@@ -159,6 +182,8 @@ func (s *Shape) add(t safetensors.Tensor, w *safetensors.Checkpoint, group int64
 	l := &s.layers[i]
 	l.bytes += int64(len(t.Data))
 	l.gatedDelta = l.gatedDelta || strings.Contains(t.Name, ".linear_attn.")
+	l.mamba = l.mamba || s.MambaHeads > 0 && strings.HasSuffix(t.Name, ".A_log")
+	l.attention = l.attention || strings.Contains(t.Name, ".self_attn.")
 	if t.DType == safetensors.F32 && (strings.HasSuffix(t.Name, "norm.weight") ||
 		strings.HasSuffix(t.Name, ".scales")) {
 		s.Float32 = true
@@ -200,7 +225,12 @@ func (s *Shape) Need(o *Options, tokens int) Need {
 		if l.gatedDelta {
 			kept += batch * keptStates * s.StateBytes
 			recomputed = 3
-		} else {
+		}
+		if l.mamba {
+			kept += batch * s.MambaHeads * min(int64(tokens), mambaChunk) * mambaBytes
+			recomputed = 3
+		}
+		if !l.gatedDelta && !l.mamba || l.attention {
 			kept += width * scores * scoreBytes
 		}
 		largest = max(largest, kept)
@@ -208,8 +238,13 @@ func (s *Shape) Need(o *Options, tokens int) Need {
 	}
 	// The gradients of the layer that the backward pass is in; or in the forward pass, the states of
 	// a layer that is not trained.
-	if s.gatedDelta() {
+	has := s.kinds()
+	if has.gatedDelta {
 		need.Activations = max(need.Activations, batch*s.StateBytes)
+	}
+	if has.mamba {
+		later := int64(o.BatchSize) * max(int64(tokens)-mambaChunk, 0)
+		largest += later * s.StateBytes
 	}
 	need.Activations += largest
 	if o.GradCheckpoint {
@@ -221,17 +256,25 @@ func (s *Shape) Need(o *Options, tokens int) Need {
 	return need
 }
 
-func (s *Shape) gatedDelta() bool {
-	return slices.ContainsFunc(s.layers, func(l layer) bool { return l.gatedDelta })
+// kinds returns a layer that is all that layers of the model are.
+func (s *Shape) kinds() (all layer) {
+	for _, l := range s.layers {
+		all.gatedDelta = all.gatedDelta || l.gatedDelta
+		all.mamba = all.mamba || l.mamba
+	}
+	return all
 }
 
 // The fitted factors, for activations of 16 bits; see memory_test.go.
 const (
-	scoreBytes   = 3 // for each head and pair of tokens: scores and their softmax
-	tokenBytes   = 3 // for each input and output of a linear
-	hiddenBytes  = 8
-	keptStates   = 2  // of each token in a gated delta layer
-	logitBytes10 = 85 // tenths
+	scoreBytes  = 3 // for each head and pair of tokens: scores and their softmax
+	tokenBytes  = 3 // for each input and output of a linear
+	hiddenBytes = 8
+	keptStates  = 2 // of each token in a gated delta layer
+
+	mambaChunk   = 256 // tokens
+	mambaBytes   = 16  // for each head and pair of tokens of a chunk
+	logitBytes10 = 85  // tenths
 )
 
 // optimizerMoments is how many numbers an optimizer keeps of each parameter.

@@ -144,6 +144,36 @@ func (d delta) shape() Shape {
 	return s
 }
 
+// mamba is a granitemoehybrid in bfloat16 without experts: Mamba layers with heads of 64 and, as the
+// last one, attention with 4 heads of 64.
+func mamba(layers, heads, state int) Shape {
+	const hidden, inner, vocab = 256, 256, 512
+	s := Shape{Layers: layers, Hidden: hidden, Heads: 4, Vocab: vocab, PerToken: 8,
+		StateBytes: stateBytes(heads, 64, state), MambaHeads: int64(heads),
+		WeightBytes: 2 * hidden * vocab, layers: make([]layer, layers)}
+	for i := range s.layers {
+		l := &s.layers[i]
+		add := func(in, out int) {
+			l.linears = append(l.linears, linear{int64(in), int64(out), 1, false})
+			l.bytes += 2 * int64(in*out)
+		}
+		if i == layers-1 {
+			add(hidden, 256)
+			add(hidden, 128)
+			add(hidden, 128)
+			add(256, hidden)
+		} else {
+			l.mamba = true
+			add(hidden, 2*64*heads+2*state+heads)
+			add(64*heads, hidden)
+		}
+		add(hidden, 2*inner)
+		add(inner, hidden)
+		s.WeightBytes += l.bytes
+	}
+	return s
+}
+
 // TestNeedOfRecurrentModels is like TestNeed, for layers that keep states and for experts, and
 // measured with mlx 0.32.4 on a Linux CPU, too. It may be a tenth too low and 30 % too high;
 // with checkpoints, where the layers of the demo model take less than others, 45 %.
@@ -194,6 +224,17 @@ func TestNeedOfRecurrentModels(t *testing.T) {
 		{"delta of 8 layers, checkpoints", delta{layers: 8}.shape(), 1, 65, again, 30.672},
 		{"delta of 128, checkpoints", delta{keys: 128, values: 128}.shape(), 1, 65, again, 97.985},
 		{"delta of 16 heads, checkpoints", delta{valueHeads: 16}.shape(), 1, 65, again, 103.035},
+		{"mamba, 128 tokens", mamba(2, 8, 64), 1, 129, Options{}, 13.752},
+		{"mamba, 256 tokens", mamba(2, 8, 64), 1, 257, Options{}, 30.539},
+		{"mamba, 512 tokens", mamba(2, 8, 64), 1, 513, Options{}, 88.642},
+		{"mamba, 1024 tokens", mamba(2, 8, 64), 1, 1025, Options{}, 187.712},
+		{"mamba of 16 heads", mamba(2, 16, 64), 1, 257, Options{}, 53.591},
+		{"mamba of 4 layers", mamba(4, 8, 64), 1, 257, Options{}, 56.498},
+		{"mamba of 4 layers, 128 tokens", mamba(4, 8, 64), 1, 129, Options{}, 26.049},
+		{"mamba of 4 layers, 512 tokens", mamba(4, 8, 64), 1, 513, Options{}, 141.291},
+		{"mamba, states of 128", mamba(2, 8, 128), 1, 257, Options{}, 31.212},
+		{"mamba, states of 128, 512 tokens", mamba(2, 8, 128), 1, 513, Options{}, 124.828},
+		{"mamba, checkpoints", mamba(4, 8, 64), 1, 513, again, 101.935},
 		{"moe", moe(2, 4, 8, 2), 1, 129, Options{}, 12.966},
 		{"moe of 32 experts", moe(2, 4, 32, 2), 1, 129, Options{}, 29.185},
 		{"moe, 8 a token", moe(2, 4, 32, 8), 1, 129, Options{}, 40.125},
