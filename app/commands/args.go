@@ -16,7 +16,7 @@ import (
 var negativeNumber = regexp.MustCompile(`^-\.?[0-9]`)
 
 // joinValues joins flags with values that kong would take for flags, as in --presence-penalty -1
-// and --prompt -.
+// and --prompt -, or for arguments, as in --verbose True.
 func joinValues(parser *kong.Kong, args []string) []string {
 	takes := flagsWithValues(parser.Model.Node, map[string]bool{})
 	var joined []string
@@ -26,6 +26,12 @@ func joinValues(parser *kong.Kong, args []string) []string {
 			return append(joined, args[i:]...)
 		}
 		name, long := strings.CutPrefix(arg, "--")
+		// mlx-lm writes the value of --verbose as a word of its own.
+		if arg == "--verbose" && i+1 < len(args) && (args[i+1] == "True" || args[i+1] == "False") {
+			i++
+			joined = append(joined, arg+"="+strings.ToLower(args[i]))
+			continue
+		}
 		if long && i+1 < len(args) && takes[name] && (negativeNumber.MatchString(args[i+1]) ||
 			name == "prompt" && args[i+1] == "-") {
 			i++
@@ -63,6 +69,9 @@ var usageWords = strings.NewReplacer(`must be one of "",`, "must be one of ",
 func usage(err error) string {
 	text := asTyped(err, usageWords.Replace(err.Error()))
 	m := unknownFlag.FindStringSubmatch(text)
+	if text := otherProgram(err); text != "" {
+		return text
+	}
 	asks := nearest(err) == "headroom run" // its arguments are a prompt
 	var flag, own string
 	if m != nil {
@@ -90,9 +99,11 @@ func calledHere(err error, name string) (flag, own string) {
 	}
 	flag = name
 	for _, arg := range wrong.Context.Args {
-		// kong takes -ngl for -n -g -l.
-		if len(name) == 1 && strings.HasPrefix(arg, "-"+name) {
-			flag, _, _ = strings.Cut(arg[1:], "=")
+		// kong takes -ngl for -n -g -l, and names the first that it does not have.
+		whole, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
+		if len(name) == 1 && (strings.HasPrefix(arg, "-"+name) || strings.HasPrefix(arg, "-") &&
+			ownFlags[whole] != "" && strings.Contains(whole, name)) {
+			flag = whole
 			break
 		}
 	}
