@@ -169,7 +169,8 @@ func (d *onceDir) Decode(c *kong.DecodeContext) error {
 }
 
 // argumentFlag is a flag that stands for an argument, as in mlx-lm's programs.
-type argumentFlag struct{ argument, flag, value string }
+// Without either, it is byDefault; "" means that it is required.
+type argumentFlag struct{ argument, flag, value, byDefault string }
 
 // argumentsOf returns the arguments in their order. Those that flags give take their places, and
 // the others fill the places that are left.
@@ -178,6 +179,9 @@ func argumentsOf(args []string, flags []argumentFlag) ([]string, error) {
 	for i, f := range flags {
 		if all[i] = f.value; f.value == "" && len(args) > 0 {
 			all[i], args = args[0], args[1:]
+		}
+		if all[i] == "" {
+			all[i] = f.byDefault
 		}
 		if all[i] == "" {
 			missing = append(missing, "<"+f.argument+">")

@@ -21,10 +21,17 @@ import (
 	"headroom/engine/problem"
 )
 
+// The folders for results that are not named, as in mlx-lm: in the folder of whoever runs the
+// command.
+const (
+	convertedFolder = "mlx_model"
+	fusedFolder     = "fused_model"
+)
+
 // Convert is `headroom convert`. The names of mlx_lm.convert's flags stand for the arguments, too.
 type Convert struct {
 	Source  string `arg:"" optional:"" help:"Model to convert: a folder, a GGUF file, or a name of the list of models." placeholder:"DIR_OR_NAME"`
-	Dest    string `arg:"" optional:"" help:"Folder for the result. It must not exist, be empty, or have an unfinished run of the same conversion, which then goes on." type:"path" placeholder:"DIR"`
+	Dest    string `arg:"" optional:"" help:"Folder for the result. Default: mlx_model in this folder. It must not exist, be empty, or have an unfinished run of the same conversion, which then goes on." type:"path" placeholder:"DIR"`
 	HFPath  string `name:"hf-path" aliases:"model" hidden:""`
 	MLXPath string `name:"mlx-path" hidden:"" type:"path"`
 	ConvertFlags
@@ -34,7 +41,7 @@ type Convert struct {
 // arguments returns the source and the folder for the result.
 func (c *Convert) arguments() (source, dest string, err error) {
 	all, err := argumentsOf([]string{c.Source, c.Dest}, []argumentFlag{
-		{"source", "hf-path", c.HFPath}, {"dest", "mlx-path", c.MLXPath}})
+		{"source", "hf-path", c.HFPath, ""}, {"dest", "mlx-path", c.MLXPath, convertedFolder}})
 	if err != nil {
 		return "", "", err
 	}
@@ -51,7 +58,7 @@ func (c *Convert) Validate() error {
 type Fuse struct {
 	Source      string `arg:"" optional:"" help:"Model of the adapter: a folder, a GGUF file, or a name of the list of models." placeholder:"DIR_OR_NAME"`
 	Adapter     string `arg:"" optional:"" help:"Folder of the LoRA or DoRA adapter, or of what full fine-tuning has written." type:"path" placeholder:"ADAPTER"`
-	Dest        string `arg:"" optional:"" help:"Folder for the result, as in convert." type:"path" placeholder:"DIR"`
+	Dest        string `arg:"" optional:"" help:"Folder for the result, as in convert. Default: fused_model in this folder." type:"path" placeholder:"DIR"`
 	Model       string `hidden:""`
 	AdapterPath string `name:"adapter-path" hidden:"" type:"path"`
 	SavePath    string `name:"save-path" hidden:"" type:"path"`
@@ -62,8 +69,8 @@ type Fuse struct {
 // arguments returns the source, the folder of the adapter and that for the result.
 func (c *Fuse) arguments() ([]string, error) {
 	return argumentsOf([]string{c.Source, c.Adapter, c.Dest}, []argumentFlag{
-		{"source", "model", c.Model}, {"adapter", "adapter-path", c.AdapterPath},
-		{"dest", "save-path", c.SavePath}})
+		{"source", "model", c.Model, ""}, {"adapter", "adapter-path", c.AdapterPath, ""},
+		{"dest", "save-path", c.SavePath, fusedFolder}})
 }
 
 // Validate rejects missing arguments. kong calls it.
@@ -131,6 +138,9 @@ func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, fi
 	if hub.CheckID(c.Source) == nil {
 		o.Name = c.Source
 	}
+	if adapter != "" && file == "" {
+		c.sayUnpacked(t.err, source, o)
+	}
 	p := newConvertProgress(t.err)
 	o.Progress = p.update
 	o.Calibrated = func(done, total int64) { p.say("Calibrating", done, total) }
@@ -162,6 +172,23 @@ func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, fi
 	}
 	fmt.Fprintf(t.out, ", %s\n", formatSeconds(done.Seconds))
 	return c.ConvertUpload.run(ctx, t, c.Dest)
+}
+
+// sayUnpacked says that a packed model becomes larger when an adapter is fused into it.
+func (c *Convert) sayUnpacked(out io.Writer, source engine.Source, o convert.Options) {
+	if o.Quantize {
+		return
+	}
+	o.Dequantize = true // as convert.Run sets it
+	o.Warn = func(string) {}
+	d, err := engine.Describe(source, engine.Options{})
+	bytes, failed := convert.Plan(source, o)
+	if err != nil || failed != nil || bytes <= d.SizeBytes { // the conversion says what is wrong
+		return
+	}
+	fmt.Fprintf(out, "%s is packed (%s) and has %s. The result is not packed, and has %s: add -q to "+
+		"pack it again.\n", printable(c.Source), d.Quantization, formatBytes(d.SizeBytes),
+		formatBytes(bytes))
 }
 
 // dtypeAliases are other names of types.

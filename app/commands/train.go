@@ -63,7 +63,7 @@ type Train struct {
 
 // named returns the model's name.
 func (c *Train) named() (string, error) {
-	all, err := argumentsOf([]string{c.Model}, []argumentFlag{{"model", "model", c.ModelFlag}})
+	all, err := argumentsOf([]string{c.Model}, []argumentFlag{{"model", "model", c.ModelFlag, ""}})
 	if err != nil {
 		return "", err
 	}
