@@ -65,9 +65,13 @@ var usageWords = strings.NewReplacer(`must be one of "",`, "must be one of ",
 	"expected int value but got", "expected a whole number, got",
 	"expected a float but got", "expected a number, got", " (short flag)", "", " (string)", "")
 
+// noFile matches kong's error of a flag whose file does not exist.
+var noFile = regexp.MustCompile(`stat (.+): no such file or directory`)
+
 // usage returns the text of a usage error.
 func usage(err error) string {
 	text := asTyped(err, usageWords.Replace(err.Error()))
+	text = noFile.ReplaceAllString(text, "there is no file $1")
 	m := unknownFlag.FindStringSubmatch(text)
 	if text := otherProgram(err); text != "" {
 		return text

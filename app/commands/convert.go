@@ -85,7 +85,7 @@ func (c *Fuse) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	source, file, err := convertSource(all[0])
+	source, file, err := c.source(all[0])
 	if err != nil {
 		return err
 	}
@@ -105,6 +105,7 @@ type ConvertFlags struct {
 	Override       []string `help:"Format of a module by its path, in which * stands for any text: PATH=8, PATH=4:32, PATH=mxfp4 or PATH=plain; may be repeated." placeholder:"PATH=FORMAT" sep:"none"`
 	Dequantize     bool     `short:"d" help:"Unpack a packed model."`
 	DType          string   `name:"dtype" help:"Type of what is not packed, and of scales: float16 (fp16, f16), bfloat16 (bf16) or float32 (fp32, f32). Default: that of config.json, or of each tensor; of a GGUF file, float16 where it has blocks." enum:",float16,fp16,f16,bfloat16,bf16,float32,fp32,f32" default:"" placeholder:"TYPE"`
+	ModelsDir      []string `help:"Another folder to look for models in; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
 }
 
 // Run converts the model and shows the progress. A second run goes on where the first was stopped.
@@ -113,7 +114,7 @@ func (c *Convert) Run(ctx context.Context, t *terminal) error {
 	if c.Source, c.Dest, err = c.arguments(); err != nil {
 		return err
 	}
-	source, file, err := convertSource(c.Source)
+	source, file, err := c.source(c.Source)
 	if err != nil {
 		return err
 	}
@@ -203,8 +204,8 @@ func dtypeOf(name string) string {
 	return name
 }
 
-// convertSource returns the model to convert: that of a name or folder, or else a GGUF file.
-func convertSource(name string) (source engine.Source, file string, err error) {
+// source returns the model to convert: that of a name or folder, or else a GGUF file.
+func (f *ConvertFlags) source(name string) (source engine.Source, file string, err error) {
 	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && gguf.IsModel(name) {
 		return source, name, nil
 	}
@@ -218,8 +219,7 @@ func convertSource(name string) (source engine.Source, file string, err error) {
 				"it does not begin with GGUF", "Download it again.")
 		}
 	}
-	lib := library.New(library.Roots(nil), engine.Options{}, engine.Describe)
-	m, err := lib.ResolveNamed(nil, name, aliases(service.OpenSettings().Get()))
+	m, err := resolve(f.ModelsDir, name)
 	if err == nil || m.Dir == "" {
 		return m.Source, "", err
 	}
@@ -232,6 +232,14 @@ func convertSource(name string) (source engine.Source, file string, err error) {
 		return m.Source, "", err
 	}
 	return m.Source, file, nil
+}
+
+// resolve returns the model of a name or folder, without loading it.
+func resolve(modelsDir []string, name string) (library.Model, error) {
+	s := service.OpenSettings().Get()
+	lib := library.New((&ModelFlags{ModelsDir: modelsDir}).roots(s), engine.Options{},
+		engine.Describe)
+	return lib.ResolveNamed(nil, name, aliases(s))
 }
 
 // convertProgress shows how much is written: a line that changes on a terminal, and one every few

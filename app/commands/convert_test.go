@@ -36,7 +36,7 @@ func TestConvert(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"headroom-demo", dest, "--bits", "6"}, 1, "The folder is not empty"},
+		{[]string{"headroom-demo", dest, "--bits", "6"}, 1, "The folder has a model already"},
 		{[]string{"headroom-demo", other}, 1, "This model is packed already"},
 		{[]string{"headroom-demo", other, "--bits", "7"}, 1, "7 bits"},
 		{[]string{"headroom-demo", other, "-q", "-d"}, 1, "both were asked for"},
@@ -105,7 +105,14 @@ func TestFolderByDefault(t *testing.T) {
 			t.Errorf("%q: %s", args, errOut)
 		}
 	}
-	code, _, errOut := headroom("", "fuse", "tiny", adapter, filepath.Join(home, "packed"), "-q")
+	elsewhere := t.TempDir()
+	demoFolder(t, filepath.Join(elsewhere, "far"))
+	code, _, errOut := headroom("", "convert", "far", filepath.Join(home, "near"), "--bits", "6",
+		"--models-dir", elsewhere)
+	if code != 0 {
+		t.Errorf("--models-dir: exit %d, %s", code, errOut)
+	}
+	code, _, errOut = headroom("", "fuse", "tiny", adapter, filepath.Join(home, "packed"), "-q")
 	if code != 0 || strings.Contains(errOut, "is packed") {
 		t.Errorf("-q: exit %d, %s", code, errOut)
 	}

@@ -222,6 +222,21 @@ func TestNamedAdapter(t *testing.T) {
 	if flag := run("--model", "tiny", "--adapter", adapter); named != flag || named == plain {
 		t.Errorf("by name %q, by flag %q, without %q", named, flag, plain)
 	}
+	long := strings.Repeat("The fox looked for the drum in the school. ", 30) + "\n"
+	if code, _, errOut := headroom(long, "chat", "--model", "tiny+polite", "--max-tokens",
+		"2"); code != 0 {
+		t.Fatalf("chat: exit %d, %s", code, errOut)
+	}
+	if _, out, errOut := headroom("", "cache", "ls"); !strings.Contains(out, " tiny+polite ") {
+		t.Errorf("cache ls does not name the adapter: %s%s", out, errOut)
+	}
+	if err := os.RemoveAll(adapter); err != nil {
+		t.Fatal(err)
+	}
+	if _, out, errOut := headroom("", "cache", "ls"); !strings.Contains(out, " tiny, adapter ") {
+		t.Errorf("an adapter that is gone: %s%s", out, errOut)
+	}
+	writeAdapter(t, adapter, model)
 	for want, args := range map[string][]string{
 		"has no adapter \"rude\"": {"--model", "tiny+rude"},
 		"Leave one of them out":   {"--model", "tiny+polite", "--adapter", adapter},
