@@ -159,7 +159,7 @@ func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, fi
 		}
 		return err
 	}
-	if _, err := engine.Describe(engine.Source{Dir: c.Dest}, engine.Options{}); err != nil {
+	if err := checkResult(c.Dest); err != nil {
 		return problem.Wrap(problem.ModelBroken, err, "The result in "+c.Dest+" cannot be loaded",
 			"")
 	}
@@ -173,6 +173,12 @@ func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, fi
 	}
 	fmt.Fprintf(t.out, ", %s\n", formatSeconds(done.Seconds))
 	return c.ConvertUpload.run(ctx, t, c.Dest)
+}
+
+// checkResult returns why the result in a folder cannot be loaded. Tests replace it.
+var checkResult = func(dir string) error {
+	_, err := engine.Describe(engine.Source{Dir: dir}, engine.Options{})
+	return err
 }
 
 // sayUnpacked says that a packed model becomes larger when an adapter is fused into it.

@@ -84,6 +84,24 @@ func TestFuseArguments(t *testing.T) {
 	}
 }
 
+// TestResultThatDoesNotLoad: a conversion whose result cannot be loaded has failed, and says why.
+func TestResultThatDoesNotLoad(t *testing.T) {
+	dest := filepath.Join(isolate(t), "dest")
+	check := checkResult
+	defer func() { checkResult = check }()
+	checkResult = func(dir string) error {
+		if err := os.Truncate(filepath.Join(dir, "model.safetensors"), 5000); err != nil {
+			t.Error(err)
+		}
+		return check(dir)
+	}
+	code, out, errOut := headroom("", "convert", "headroom-demo", dest, "--bits", "6")
+	if code != 1 || out != "" || !strings.Contains(errOut,
+		"The result in "+dest+" cannot be loaded\n  why: ") {
+		t.Errorf("exit %d, %q, %s", code, out, errOut)
+	}
+}
+
 // TestFolderByDefault: without a folder for the result, it is mlx-lm's. An adapter that is fused into
 // a packed model unpacks it, and the output says so, with the sizes.
 func TestFolderByDefault(t *testing.T) {
