@@ -61,7 +61,8 @@ func TestPipedPrompt(t *testing.T) {
 		t.Errorf("the prompt was not used: %q", out)
 	}
 	if code, _, errOut := headroom("", "run"); code != 2 ||
-		!strings.Contains(errOut, "expected a prompt") {
+		!strings.Contains(errOut, `expected a prompt, as in: headroom run "What`) ||
+		!strings.Contains(errOut, "Try: headroom run --help") {
 		t.Errorf("exit %d, %s", code, errOut)
 	}
 }
