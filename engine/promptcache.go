@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -148,9 +150,17 @@ func PromptFileProblem(err error, path string) error {
 		return problem.Wrap(problem.BadRequest, err, "The disk is full",
 			"Free some space, or choose another disk.")
 	case errors.Is(err, fs.ErrNotExist):
-		return problem.Wrap(problem.NotFound, err, "There is no such file", "Check the path.")
+		if dir := filepath.Dir(path); !isFolder(dir) {
+			return problem.New(problem.NotFound, "There is no folder "+dir, "", "Check the path.")
+		}
+		return problem.New(problem.NotFound, "There is no file "+path, "", "Check the path.")
 	}
 	return problem.Wrap(problem.Internal, err, "The prompt cache cannot be read or written", "")
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // reason returns what an error says beyond the path and the sentinel.

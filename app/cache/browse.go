@@ -208,9 +208,20 @@ func conversation(s blockstore.Conversation) Conversation {
 		SecondsSaved: s.SecondsSaved, Pinned: s.Pinned}
 }
 
-// readableFormat returns a format without the hash of its layout.
+// AdapterMark is in the format of a conversation with an adapter, before AdapterDigits of the hash
+// of the adapter's modules.
+const (
+	AdapterMark   = ", adapter #"
+	AdapterDigits = 8
+)
+
+// readableFormat returns a format without the hash of its layout, and with few digits of that of
+// its adapter.
 func readableFormat(format string) string {
 	readable, _, _ := strings.Cut(format, " #")
+	if _, hash, ok := strings.Cut(format, AdapterMark); ok {
+		readable += AdapterMark + hash[:min(len(hash), AdapterDigits)]
+	}
 	return readable
 }
 

@@ -16,7 +16,7 @@ import (
 var negativeNumber = regexp.MustCompile(`^-\.?[0-9]`)
 
 // joinValues joins flags with values that kong would take for flags, as in --presence-penalty -1
-// and --prompt -.
+// and --prompt -, or for arguments, as in --verbose True.
 func joinValues(parser *kong.Kong, args []string) []string {
 	takes := flagsWithValues(parser.Model.Node, map[string]bool{})
 	var joined []string
@@ -26,6 +26,12 @@ func joinValues(parser *kong.Kong, args []string) []string {
 			return append(joined, args[i:]...)
 		}
 		name, long := strings.CutPrefix(arg, "--")
+		// mlx-lm writes the value of --verbose as a word of its own.
+		if arg == "--verbose" && i+1 < len(args) && (args[i+1] == "True" || args[i+1] == "False") {
+			i++
+			joined = append(joined, arg+"="+strings.ToLower(args[i]))
+			continue
+		}
 		if long && i+1 < len(args) && takes[name] && (negativeNumber.MatchString(args[i+1]) ||
 			name == "prompt" && args[i+1] == "-") {
 			i++
@@ -59,10 +65,17 @@ var usageWords = strings.NewReplacer(`must be one of "",`, "must be one of ",
 	"expected int value but got", "expected a whole number, got",
 	"expected a float but got", "expected a number, got", " (short flag)", "", " (string)", "")
 
+// noFile matches kong's error of a flag whose file does not exist.
+var noFile = regexp.MustCompile(`stat (.+): no such file or directory`)
+
 // usage returns the text of a usage error.
 func usage(err error) string {
 	text := asTyped(err, usageWords.Replace(err.Error()))
+	text = noFile.ReplaceAllString(text, "there is no file $1")
 	m := unknownFlag.FindStringSubmatch(text)
+	if text := otherProgram(err); text != "" {
+		return text
+	}
 	asks := nearest(err) == "headroom run" // its arguments are a prompt
 	var flag, own string
 	if m != nil {
@@ -90,9 +103,11 @@ func calledHere(err error, name string) (flag, own string) {
 	}
 	flag = name
 	for _, arg := range wrong.Context.Args {
-		// kong takes -ngl for -n -g -l.
-		if len(name) == 1 && strings.HasPrefix(arg, "-"+name) {
-			flag, _, _ = strings.Cut(arg[1:], "=")
+		// kong takes -ngl for -n -g -l, and names the first that it does not have.
+		whole, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
+		if len(name) == 1 && (strings.HasPrefix(arg, "-"+name) || strings.HasPrefix(arg, "-") &&
+			ownFlags[whole] != "" && strings.Contains(whole, name)) {
+			flag = whole
 			break
 		}
 	}
@@ -140,8 +155,26 @@ func nearest(err error) string {
 	return "headroom"
 }
 
+// onceDir is the path of a flag that may be given once. Of other flags, the last one counts.
+type onceDir string
+
+// Decode implements kong.MapperValue.
+func (d *onceDir) Decode(c *kong.DecodeContext) error {
+	var path string
+	if err := c.Scan.PopValueInto("dir", &path); err != nil {
+		return err
+	}
+	if *d != "" {
+		return errors.New("given several times, expected once: a model runs with one adapter at " +
+			"a time, and requests may name others as MODEL+ADAPTER")
+	}
+	*d = onceDir(kong.ExpandPath(path))
+	return nil
+}
+
 // argumentFlag is a flag that stands for an argument, as in mlx-lm's programs.
-type argumentFlag struct{ argument, flag, value string }
+// Without either, it is byDefault; "" means that it is required.
+type argumentFlag struct{ argument, flag, value, byDefault string }
 
 // argumentsOf returns the arguments in their order. Those that flags give take their places, and
 // the others fill the places that are left.
@@ -150,6 +183,9 @@ func argumentsOf(args []string, flags []argumentFlag) ([]string, error) {
 	for i, f := range flags {
 		if all[i] = f.value; f.value == "" && len(args) > 0 {
 			all[i], args = args[0], args[1:]
+		}
+		if all[i] == "" {
+			all[i] = f.byDefault
 		}
 		if all[i] == "" {
 			missing = append(missing, "<"+f.argument+">")

@@ -43,6 +43,54 @@ func TestModelWithoutPrompt(t *testing.T) {
 	}
 }
 
+// TestPipedPrompt: a text that is piped is the prompt if there is no other, also after a model.
+func TestPipedPrompt(t *testing.T) {
+	isolate(t)
+	short := []string{"--temp", "0", "--max-tokens", "5"}
+	_, want, _ := headroom("", append([]string{"run", question}, short...)...)
+	for _, args := range [][]string{{"run"}, {"run", "headroom-demo"}, {"run", "--model",
+		"headroom-demo"}, {"run", "-"}} {
+		code, out, errOut := headroom(question+"\n", append(args, short...)...)
+		if code != 0 || out != want || want == "" {
+			t.Errorf("%q: exit %d, %q, %s; expected %q", args, code, out, errOut, want)
+		}
+	}
+	// A word that is no model is the prompt, whatever is piped.
+	if _, out, _ := headroom("Count to nine.", append([]string{"run", "KV?"}, short...)...); out ==
+		want {
+		t.Errorf("the prompt was not used: %q", out)
+	}
+	if code, _, errOut := headroom("", "run"); code != 2 ||
+		!strings.Contains(errOut, `expected a prompt, as in: headroom run "What`) ||
+		!strings.Contains(errOut, "Try: headroom run --help") {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+}
+
+// TestMissingFiles: a file that is not there is named in a sentence, without the system's words.
+func TestMissingFiles(t *testing.T) {
+	home := isolate(t)
+	t.Chdir(home)
+	none := filepath.Join(home, "none")
+	for line, want := range map[string]string{
+		"run --prompt-cache-file none hi":                        "There is no file " + none + "\n",
+		"parity --prompts none":                                  "--prompts: there is no file " + none + "\n",
+		"convert headroom-demo new --bits 6 --calibrate " + home: "it is a folder",
+	} {
+		code, _, errOut := headroom("", strings.Fields(line)...)
+		if code == 0 || !strings.Contains(errOut, want) ||
+			strings.Contains(errOut, "no such file or directory") {
+			t.Errorf("%s: exit %d, %s", line, code, errOut)
+		}
+	}
+	_, _, errOut := headroom("/load none\n/save none/none.json\n", "chat")
+	if !strings.Contains(errOut, "There is no file "+none+"\n") ||
+		!strings.Contains(errOut, "There is no folder "+none+"\n") ||
+		strings.Contains(errOut, "no such file or directory") {
+		t.Errorf("chat: %s", errOut)
+	}
+}
+
 // TestFlagsAnywhere: flags may stand before, between and after the model and the prompt, and never
 // become a part of the prompt.
 func TestFlagsAnywhere(t *testing.T) {
@@ -101,6 +149,8 @@ func TestFlagsAnywhere(t *testing.T) {
 		{[]string{"hi", "--ignore-chat-template", "--system", "x"}, 2,
 			"--system has no effect together with --ignore-chat-template"},
 		{[]string{"--prompt", "a", "b", "c"}, 1, "got 3 words"},
+		{[]string{"hi", "--adapter", "a", "--adapter-path=b"}, 2,
+			"--adapter-path: given several times, expected once"},
 	} {
 		code, out, errOut := headroom("", append([]string{"run"}, c.args...)...)
 		if code != c.code || out != "" || !strings.Contains(errOut, c.want) {

@@ -168,7 +168,7 @@ func (*CacheLs) Run(ctx context.Context, c *Cache, t *terminal) error {
 		fmt.Fprintf(t.out, "Nothing is cached in %s yet.\n", list.Stats.Dir)
 		return nil
 	}
-	now := time.Now()
+	now, names := time.Now(), adapterNames{}
 	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table,
 		"KEY\tMODEL\tTITLE\tTOKENS\tIN MEMORY\tSIZE\tSHARED\tLAST HIT\tHITS\tSAVED\tPINNED")
@@ -181,7 +181,7 @@ func (*CacheLs) Run(ctx context.Context, c *Cache, t *terminal) error {
 		if k.Key != "" {
 			key = k.Key[:min(keyDigits, len(k.Key))]
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", key, oneLine(k.Model),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", key, names.of(&k),
 			clip(k.Title, titleWidth), k.Tokens, formatInMemory(k, fromServer),
 			formatBytes(k.Bytes), formatBytes(k.SharedBytes), ago(now, k.LastHitAtUnixMs), k.Hits,
 			formatSeconds(k.SecondsSaved), pinned)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -164,6 +165,10 @@ func (s *session) save(name string) ([]chat.Message, error) {
 	if err == nil {
 		err = disk.WriteFile(file, append(text, '\n'), 0o600)
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, problem.New(problem.NotFound, "There is no folder "+filepath.Dir(file), "",
+			"Check the path.")
+	}
 	if err != nil {
 		return nil, problem.Wrap(problem.BadRequest, err, "The conversation was not saved", "")
 	}
@@ -180,6 +185,9 @@ func (s *session) load(name string) ([]chat.Message, error) {
 	}
 	text, _, err := disk.Read(file, maxPromptBytes)
 	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, problem.New(problem.NotFound, "There is no file "+file, "", "Check the path.")
+		}
 		return nil, problem.Wrap(problem.BadRequest, err, "The conversation cannot be read", "")
 	}
 	messages, err := parseChat(text)

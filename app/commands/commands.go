@@ -50,7 +50,7 @@ type CLI struct {
 	Run     Run     `cmd:"" help:"Answer one prompt in the terminal."`
 	Chat    Chat    `cmd:"" help:"Have a conversation in the terminal."`
 	Batch   Batch   `cmd:"" help:"Answer a file of requests."`
-	Models  Models  `cmd:"" help:"List, import and download models."`
+	Models  Models  `cmd:"" help:"List, import, download and delete models."`
 	Fuse    Fuse    `cmd:"" help:"Write a model with an adapter fused into its weights."`
 	Convert Convert `cmd:"" help:"Convert a model: pack, unpack, or MLX's format for a Hugging Face original."`
 	Upload  Upload  `cmd:"" help:"Upload a model's folder to the Hugging Face hub."`

@@ -199,8 +199,6 @@ func TestRefusals(t *testing.T) {
 			[]string{`--device must be one of "cpu","metal","sim","nv" but got "x"`}},
 		{"no such level", []string{"serve", "--log-level", "x"}, 2,
 			[]string{`--log-level must be one of "debug","info","warn","error" but got "x"`}},
-		{"no prompt", []string{"run"}, 2, []string{`expected a prompt, as in: headroom run "What`,
-			"Try: headroom run --help"}},
 		{"no folder", []string{"cache", "move"}, 2,
 			[]string{"<dir>", "Try: headroom cache move --help"}},
 		{"too many threads", []string{"run", "--threads", "100000", "x"}, 2,

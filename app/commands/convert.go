@@ -21,10 +21,17 @@ import (
 	"headroom/engine/problem"
 )
 
+// The folders for results that are not named, as in mlx-lm: in the folder of whoever runs the
+// command.
+const (
+	convertedFolder = "mlx_model"
+	fusedFolder     = "fused_model"
+)
+
 // Convert is `headroom convert`. The names of mlx_lm.convert's flags stand for the arguments, too.
 type Convert struct {
 	Source  string `arg:"" optional:"" help:"Model to convert: a folder, a GGUF file, or a name of the list of models." placeholder:"DIR_OR_NAME"`
-	Dest    string `arg:"" optional:"" help:"Folder for the result. It must not exist, be empty, or have an unfinished run of the same conversion, which then goes on." type:"path" placeholder:"DIR"`
+	Dest    string `arg:"" optional:"" help:"Folder for the result. Default: mlx_model in this folder. It must not exist, be empty, or have an unfinished run of the same conversion, which then goes on." type:"path" placeholder:"DIR"`
 	HFPath  string `name:"hf-path" aliases:"model" hidden:""`
 	MLXPath string `name:"mlx-path" hidden:"" type:"path"`
 	ConvertFlags
@@ -34,7 +41,7 @@ type Convert struct {
 // arguments returns the source and the folder for the result.
 func (c *Convert) arguments() (source, dest string, err error) {
 	all, err := argumentsOf([]string{c.Source, c.Dest}, []argumentFlag{
-		{"source", "hf-path", c.HFPath}, {"dest", "mlx-path", c.MLXPath}})
+		{"source", "hf-path", c.HFPath, ""}, {"dest", "mlx-path", c.MLXPath, convertedFolder}})
 	if err != nil {
 		return "", "", err
 	}
@@ -51,7 +58,7 @@ func (c *Convert) Validate() error {
 type Fuse struct {
 	Source      string `arg:"" optional:"" help:"Model of the adapter: a folder, a GGUF file, or a name of the list of models." placeholder:"DIR_OR_NAME"`
 	Adapter     string `arg:"" optional:"" help:"Folder of the LoRA or DoRA adapter, or of what full fine-tuning has written." type:"path" placeholder:"ADAPTER"`
-	Dest        string `arg:"" optional:"" help:"Folder for the result, as in convert." type:"path" placeholder:"DIR"`
+	Dest        string `arg:"" optional:"" help:"Folder for the result, as in convert. Default: fused_model in this folder." type:"path" placeholder:"DIR"`
 	Model       string `hidden:""`
 	AdapterPath string `name:"adapter-path" hidden:"" type:"path"`
 	SavePath    string `name:"save-path" hidden:"" type:"path"`
@@ -62,8 +69,8 @@ type Fuse struct {
 // arguments returns the source, the folder of the adapter and that for the result.
 func (c *Fuse) arguments() ([]string, error) {
 	return argumentsOf([]string{c.Source, c.Adapter, c.Dest}, []argumentFlag{
-		{"source", "model", c.Model}, {"adapter", "adapter-path", c.AdapterPath},
-		{"dest", "save-path", c.SavePath}})
+		{"source", "model", c.Model, ""}, {"adapter", "adapter-path", c.AdapterPath, ""},
+		{"dest", "save-path", c.SavePath, fusedFolder}})
 }
 
 // Validate rejects missing arguments. kong calls it.
@@ -78,7 +85,7 @@ func (c *Fuse) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	source, file, err := convertSource(all[0])
+	source, file, err := c.source(all[0])
 	if err != nil {
 		return err
 	}
@@ -98,6 +105,7 @@ type ConvertFlags struct {
 	Override       []string `help:"Format of a module by its path, in which * stands for any text: PATH=8, PATH=4:32, PATH=mxfp4 or PATH=plain; may be repeated." placeholder:"PATH=FORMAT" sep:"none"`
 	Dequantize     bool     `short:"d" help:"Unpack a packed model."`
 	DType          string   `name:"dtype" help:"Type of what is not packed, and of scales: float16 (fp16, f16), bfloat16 (bf16) or float32 (fp32, f32). Default: that of config.json, or of each tensor; of a GGUF file, float16 where it has blocks." enum:",float16,fp16,f16,bfloat16,bf16,float32,fp32,f32" default:"" placeholder:"TYPE"`
+	ModelsDir      []string `help:"Another folder to look for models in; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
 }
 
 // Run converts the model and shows the progress. A second run goes on where the first was stopped.
@@ -106,7 +114,7 @@ func (c *Convert) Run(ctx context.Context, t *terminal) error {
 	if c.Source, c.Dest, err = c.arguments(); err != nil {
 		return err
 	}
-	source, file, err := convertSource(c.Source)
+	source, file, err := c.source(c.Source)
 	if err != nil {
 		return err
 	}
@@ -131,6 +139,9 @@ func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, fi
 	if hub.CheckID(c.Source) == nil {
 		o.Name = c.Source
 	}
+	if adapter != "" && file == "" {
+		c.sayUnpacked(t.err, source, o)
+	}
 	p := newConvertProgress(t.err)
 	o.Progress = p.update
 	o.Calibrated = func(done, total int64) { p.say("Calibrating", done, total) }
@@ -148,7 +159,7 @@ func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, fi
 		}
 		return err
 	}
-	if _, err := engine.Describe(engine.Source{Dir: c.Dest}, engine.Options{}); err != nil {
+	if err := checkResult(c.Dest); err != nil {
 		return problem.Wrap(problem.ModelBroken, err, "The result in "+c.Dest+" cannot be loaded",
 			"")
 	}
@@ -164,6 +175,29 @@ func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, fi
 	return c.ConvertUpload.run(ctx, t, c.Dest)
 }
 
+// checkResult returns why the result in a folder cannot be loaded. Tests replace it.
+var checkResult = func(dir string) error {
+	_, err := engine.Describe(engine.Source{Dir: dir}, engine.Options{})
+	return err
+}
+
+// sayUnpacked says that a packed model becomes larger when an adapter is fused into it.
+func (c *Convert) sayUnpacked(out io.Writer, source engine.Source, o convert.Options) {
+	if o.Quantize {
+		return
+	}
+	o.Dequantize = true // as convert.Run sets it
+	o.Warn = func(string) {}
+	d, err := engine.Describe(source, engine.Options{})
+	bytes, failed := convert.Plan(source, o)
+	if err != nil || failed != nil || bytes <= d.SizeBytes { // the conversion says what is wrong
+		return
+	}
+	fmt.Fprintf(out, "%s is packed (%s) and has %s. The result is not packed, and has %s: add -q to "+
+		"pack it again.\n", printable(c.Source), d.Quantization, formatBytes(d.SizeBytes),
+		formatBytes(bytes))
+}
+
 // dtypeAliases are other names of types.
 var dtypeAliases = map[string]string{"fp16": "float16", "f16": "float16", "bf16": "bfloat16",
 	"fp32": "float32", "f32": "float32"}
@@ -176,8 +210,8 @@ func dtypeOf(name string) string {
 	return name
 }
 
-// convertSource returns the model to convert: that of a name or folder, or else a GGUF file.
-func convertSource(name string) (source engine.Source, file string, err error) {
+// source returns the model to convert: that of a name or folder, or else a GGUF file.
+func (f *ConvertFlags) source(name string) (source engine.Source, file string, err error) {
 	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && gguf.IsModel(name) {
 		return source, name, nil
 	}
@@ -191,8 +225,7 @@ func convertSource(name string) (source engine.Source, file string, err error) {
 				"it does not begin with GGUF", "Download it again.")
 		}
 	}
-	lib := library.New(library.Roots(nil), engine.Options{}, engine.Describe)
-	m, err := lib.ResolveNamed(nil, name, aliases(service.OpenSettings().Get()))
+	m, err := resolve(f.ModelsDir, name)
 	if err == nil || m.Dir == "" {
 		return m.Source, "", err
 	}
@@ -205,6 +238,14 @@ func convertSource(name string) (source engine.Source, file string, err error) {
 		return m.Source, "", err
 	}
 	return m.Source, file, nil
+}
+
+// resolve returns the model of a name or folder, without loading it.
+func resolve(modelsDir []string, name string) (library.Model, error) {
+	s := service.OpenSettings().Get()
+	lib := library.New((&ModelFlags{ModelsDir: modelsDir}).roots(s), engine.Options{},
+		engine.Describe)
+	return lib.ResolveNamed(nil, name, aliases(s))
 }
 
 // convertProgress shows how much is written: a line that changes on a terminal, and one every few

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,7 +36,7 @@ func TestConvert(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"headroom-demo", dest, "--bits", "6"}, 1, "The folder is not empty"},
+		{[]string{"headroom-demo", dest, "--bits", "6"}, 1, "The folder has a model already"},
 		{[]string{"headroom-demo", other}, 1, "This model is packed already"},
 		{[]string{"headroom-demo", other, "--bits", "7"}, 1, "7 bits"},
 		{[]string{"headroom-demo", other, "-q", "-d"}, 1, "both were asked for"},
@@ -45,8 +46,8 @@ func TestConvert(t *testing.T) {
 		{[]string{"headroom-demo", other, "--mode", "mxfp4", "--bits", "8"}, 1,
 			"choose another mode than mxfp4"},
 		{[]string{"headroom-demo", other, "--dtype", "int8"}, 2, "--dtype must be one of"},
-		{[]string{"headroom-demo"}, 2, "expected <dest>"},
-		{nil, 2, "expected <source> <dest>"},
+		{[]string{"headroom-demo"}, 1, "This model is packed already"},
+		{nil, 2, "expected <source>"},
 		{[]string{"--hf-path", "a", "b", "c"}, 2, "one argument too many"},
 		{[]string{"--hf-path", "headroom-demo", "--mlx-path", other}, 1, "add -q, or --bits"},
 		{[]string{wrong, other}, 1, "is not a GGUF file"},
@@ -73,14 +74,65 @@ func TestFuseArguments(t *testing.T) {
 		"This folder has no adapter": {"headroom-demo", dir, filepath.Join(dir, "new")},
 		dir + " has no adapter_config.json": {"--model", "headroom-demo", "--adapter-path", dir,
 			"--save-path", filepath.Join(dir, "new")},
-		"expected <dest>":           {"headroom-demo", dir},
-		"expected <adapter> <dest>": {"--model", "headroom-demo"},
-		"There is no file no.gguf":  {"no.gguf", dir, filepath.Join(dir, "new")},
+		"expected <adapter>":       {"--model", "headroom-demo"},
+		"There is no file no.gguf": {"no.gguf", dir, filepath.Join(dir, "new")},
 	} {
 		code, out, errOut := headroom("", append([]string{"fuse"}, args...)...)
 		if code == 0 || out != "" || !strings.Contains(errOut, want) {
 			t.Errorf("%q: exit %d, %q, %s; expected %q", args, code, out, errOut, want)
 		}
+	}
+}
+
+// TestResultThatDoesNotLoad: a conversion whose result cannot be loaded has failed, and says why.
+func TestResultThatDoesNotLoad(t *testing.T) {
+	dest := filepath.Join(isolate(t), "dest")
+	check := checkResult
+	defer func() { checkResult = check }()
+	checkResult = func(dir string) error {
+		if err := os.Truncate(filepath.Join(dir, "model.safetensors"), 5000); err != nil {
+			t.Error(err)
+		}
+		return check(dir)
+	}
+	code, out, errOut := headroom("", "convert", "headroom-demo", dest, "--bits", "6")
+	if code != 1 || out != "" || !strings.Contains(errOut,
+		"The result in "+dest+" cannot be loaded\n  why: ") {
+		t.Errorf("exit %d, %q, %s", code, out, errOut)
+	}
+}
+
+// TestFolderByDefault: without a folder for the result, it is mlx-lm's. An adapter that is fused into
+// a packed model unpacks it, and the output says so, with the sizes.
+func TestFolderByDefault(t *testing.T) {
+	_, model := trainable(t)
+	home := t.TempDir()
+	t.Chdir(home)
+	adapter := filepath.Join(home, "adapter")
+	writeAdapter(t, adapter, model)
+	for folder, args := range map[string][]string{"mlx_model": {"convert", "tiny", "--bits", "6"},
+		"fused_model": {"fuse", "tiny", adapter}} {
+		code, out, errOut := headroom("", args...)
+		if code != 0 || !strings.HasPrefix(out, folder+": ") ||
+			!exists(filepath.Join(home, folder, "config.json")) {
+			t.Errorf("%q: exit %d, %s%s", args, code, out, errOut)
+		}
+		said := regexp.MustCompile(`tiny is packed \(4-bit.*\) and has [\d.]+ kB\. The result is ` +
+			`not packed, and has [\d.]+ kB: add -q`).MatchString(errOut)
+		if said != (args[0] == "fuse") {
+			t.Errorf("%q: %s", args, errOut)
+		}
+	}
+	elsewhere := t.TempDir()
+	demoFolder(t, filepath.Join(elsewhere, "far"))
+	code, _, errOut := headroom("", "convert", "far", filepath.Join(home, "near"), "--bits", "6",
+		"--models-dir", elsewhere)
+	if code != 0 {
+		t.Errorf("--models-dir: exit %d, %s", code, errOut)
+	}
+	code, _, errOut = headroom("", "fuse", "tiny", adapter, filepath.Join(home, "packed"), "-q")
+	if code != 0 || strings.Contains(errOut, "is packed") {
+		t.Errorf("-q: exit %d, %s", code, errOut)
 	}
 }
 

@@ -22,12 +22,14 @@ import (
 	"headroom/engine/server"
 )
 
-// Models is `headroom models`: listing (this file), import and download (import.go, download.go).
+// Models is `headroom models`: listing (this file), import, download and delete
+// (import.go, download.go, delete.go).
 type Models struct {
 	List     ModelsList     `cmd:"" default:"withargs" help:"List the models on this machine and whether they fit (the default)."`
 	Import   ModelsImport   `cmd:"" help:"Copy, move or link models into Headroom's folder."`
 	Search   ModelsSearch   `cmd:"" help:"Search the Hugging Face Hub for models."`
 	Download ModelsDownload `cmd:"" help:"Download a model from the Hugging Face Hub, or resume a download."`
+	Delete   ModelsDelete   `cmd:"" help:"Move a model to the Trash."`
 	Token    ModelsToken    `cmd:"" help:"Save a Hugging Face token, which private and gated models need. It is read from stdin."`
 }
 

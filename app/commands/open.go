@@ -32,16 +32,16 @@ import (
 
 // ModelFlags are the flags of every command that runs a model: where it is found and how it runs.
 type ModelFlags struct {
-	Device         string `help:"Device to run on: cpu, metal (a Mac's GPU) or, for development, sim and nv (the Metal kernels, simulated and on an NVIDIA GPU). Default: metal if the GPU passes its self-test, else cpu." enum:",cpu,metal,sim,nv" default:"" placeholder:"DEVICE"`
-	Threads        int    `help:"Compute threads. Default: one per performance core." placeholder:"N"`
-	Context        int    `help:"Context length in tokens. Default: the model's, or as much as fits in memory." placeholder:"TOKENS"`
-	Float32        bool   `name:"float32" help:"Compute activations in float32; several times slower."`
-	NoPrefixes     bool   `name:"no-prefix-cache" help:"Process every prompt from the start, without reusing cached prefixes."`
-	MaxSequences   int    `aliases:"decode-concurrency" help:"Maximum number of requests that run at once, up to 256. Default: 8, or 32 for batch." placeholder:"N"`
-	Speculate      string `help:"How tokens are decoded ahead where that is faster: by lookup of what the prompt already says, by the model's own block or its assistant (mtp), by a draft model (draft), by a DFlash drafter (dflash), by whichever is faster (auto), or off. No answer depends on it. Default: auto." placeholder:"HOW"`
-	DraftModel     string `help:"Smaller model with the same vocabulary, a DFlash drafter or an assistant (Gemma 4) for the model, or the folder of a block for it (MTP), which drafts tokens in place of the model's own block: an ID, a name, an alias or a folder. Default: draftModel in the model's settings, or none." placeholder:"DIR_OR_NAME"`
-	NumDraftTokens int    `help:"Maximum number of tokens that the draft model drafts for a pass, up to 8. Default: as many as are worth their time." placeholder:"N"`
-	Adapter        string `aliases:"adapter-path" help:"Folder of a LoRA or DoRA adapter for the model, written by mlx_lm.lora or PEFT, for every request to that model that names none. One in the list of models needs no flag: name it as MODEL+ADAPTER." placeholder:"DIR" type:"path"`
+	Device         string  `help:"Device to run on: cpu, metal (a Mac's GPU) or, for development, sim and nv (the Metal kernels, simulated and on an NVIDIA GPU). Default: metal if the GPU passes its self-test, else cpu." enum:",cpu,metal,sim,nv" default:"" placeholder:"DEVICE"`
+	Threads        int     `help:"Compute threads. Default: one per performance core." placeholder:"N"`
+	Context        int     `help:"Context length in tokens. Default: the model's, or as much as fits in memory." placeholder:"TOKENS"`
+	Float32        bool    `name:"float32" help:"Compute activations in float32; several times slower."`
+	NoPrefixes     bool    `name:"no-prefix-cache" help:"Process every prompt from the start, without reusing cached prefixes."`
+	MaxSequences   int     `aliases:"decode-concurrency" help:"Maximum number of requests that run at once, up to 256. Default: 8, or 32 for batch." placeholder:"N"`
+	Speculate      string  `help:"How tokens are decoded ahead where that is faster: by lookup of what the prompt already says, by the model's own block or its assistant (mtp), by a draft model (draft), by a DFlash drafter (dflash), by whichever is faster (auto), or off. No answer depends on it. Default: auto." placeholder:"HOW"`
+	DraftModel     string  `help:"Smaller model with the same vocabulary, a DFlash drafter or an assistant (Gemma 4) for the model, or the folder of a block for it (MTP), which drafts tokens in place of the model's own block: an ID, a name, an alias or a folder. Default: draftModel in the model's settings, or none." placeholder:"DIR_OR_NAME"`
+	NumDraftTokens int     `help:"Maximum number of tokens that the draft model drafts for a pass, up to 8. Default: as many as are worth their time." placeholder:"N"`
+	Adapter        onceDir `aliases:"adapter-path" help:"Folder of a LoRA or DoRA adapter for the model, written by mlx_lm.lora or PEFT, for every request to that model that names none. One in the list of models needs no flag: name it as MODEL+ADAPTER." placeholder:"DIR"`
 	KVFlags
 	CacheFlags
 	sequences int // MaxSequences if neither flag nor settings have it; 0: the engine's
@@ -304,7 +304,8 @@ func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 		Configured: func(id string) bool { return s.Get().Configured(id) },
 		Device:     newGate().Device}
 	if f.Adapter != "" {
-		o.Adapter = &engine.Adapter{Name: filepath.Base(f.Adapter), Dir: f.Adapter}
+		o.Adapter = &engine.Adapter{Name: filepath.Base(string(f.Adapter)),
+			Dir: string(f.Adapter)}
 	}
 	if o.Requests == nil {
 		o.Requests = func() host.RequestRules {

@@ -145,7 +145,7 @@ func TestParityRefusals(t *testing.T) {
 	}{
 		{2, "--tokens is 0, expected 1 or more", []string{"--tokens=0"}},
 		{2, "--threads is -1, expected 0 to 1024", []string{"--threads=-1"}},
-		{2, "no such file", []string{"--prompts", filepath.Join(home, "none.txt")}},
+		{2, "there is no file", []string{"--prompts", filepath.Join(home, "none.txt")}},
 		{1, "There is no model", []string{"gpt-4"}},
 		{1, "generates no text", []string{vectors}},
 		{1, "Prompt 1 is too long to be checked", []string{"--context=8", "--device=cpu"}},

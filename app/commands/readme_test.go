@@ -137,6 +137,8 @@ func TestReadmeCommands(t *testing.T) {
 			s.stop()
 		case words[1] == "selftest": // it takes minutes and compiles kernels; see TestSelftest
 			r.checkArgs(words[1:])
+		case strings.HasPrefix(line, "bin/headroom models delete"): // later lines need the model
+			r.checkArgs(words[1:])
 		case words[1] == "chat":
 			// The second question is long enough to be cached on disk.
 			if out := r.run(line, "What is a KV cache?\n"+

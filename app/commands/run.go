@@ -37,9 +37,6 @@ type Run struct {
 
 // Validate rejects flags that are not valid, and a missing prompt. kong calls it.
 func (c *Run) Validate() error {
-	if c.First == "" && len(c.Rest) == 0 && c.Prompt == nil {
-		return errors.New(`expected a prompt, as in: headroom run "What is a KV cache?"`)
-	}
 	return errors.Join(c.ModelFlags.Validate(), c.AnswerFlags.check(), c.checkPromptCache())
 }
 
@@ -57,6 +54,18 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 		if prompt, err = readPrompt(ctx, t.in); err != nil {
 			return err
 		}
+	} else if c.Named == "" && model == "" && c.Prompt == nil {
+		// A model without a prompt: as with other programs, the prompt may be piped.
+		if piped, err := c.pipedAfter(ctx, t, prompt); err != nil {
+			return err
+		} else if piped != "" {
+			model, prompt, fromStdin = prompt, piped, true
+		}
+	}
+	if len(c.words()) == 0 && prompt == "" {
+		fmt.Fprintln(t.err, `headroom: run: expected a prompt, as in: headroom run "What is a KV `+
+			`cache?"`+"\nTry: headroom run --help")
+		return exitUsage
 	}
 	if strings.TrimSpace(prompt) == "" {
 		return problem.New(problem.BadRequest, "The prompt is empty", "",
@@ -112,16 +121,36 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 	return err // after Ctrl-C: 130
 }
 
-// modelAndPrompt returns what the words mean. model is "" if none is named.
-func (c *Run) modelAndPrompt() (model, prompt string, err error) {
-	var words []string
+// words returns the arguments and the prompt of --prompt.
+func (c *Run) words() (words []string) {
 	if c.First != "" || len(c.Rest) > 0 {
 		words = append([]string{c.First}, c.Rest...)
 	}
 	if c.Prompt != nil {
 		words = append(words, *c.Prompt)
 	}
+	return words
+}
+
+// pipedAfter returns the text that is piped to a command whose only word is the name of a model;
+// "": there is none, or the word is no model.
+func (c *Run) pipedAfter(ctx context.Context, t *terminal, word string) (string, error) {
+	if isTerminal(t.in) || strings.ContainsAny(word, " \n\t") {
+		return "", nil
+	}
+	if _, err := resolve(c.ModelsDir, word); err != nil {
+		return "", nil
+	}
+	text, err := readPrompt(ctx, t.in)
+	return strings.TrimSpace(text), err
+}
+
+// modelAndPrompt returns what the words mean. model is "" if none is named.
+func (c *Run) modelAndPrompt() (model, prompt string, err error) {
+	words := c.words()
 	switch {
+	case len(words) == 0:
+		return c.Named, "-", nil
 	case len(words) == 1:
 		return c.Named, words[0], nil
 	case len(words) == 2 && c.Named == "":

@@ -128,6 +128,7 @@ var reserved = map[string]string{
 	"image":                     "Headroom reads text only",
 	"chat-template":             templateIsAFile,
 	"use-default-chat-template": templateIsAFile,
+	"ignore-eos":                "only requests to the endpoint have it, as ignore_eos",
 	"pipeline":                  "a model runs on one machine",
 }
 
@@ -139,7 +140,7 @@ var ownFlags = map[string]string{
 	"file": "--prompt - < FILE",
 	"n":    "--max-tokens N", "n-predict": "--max-tokens N", "predict": "--max-tokens N",
 	"c": "--context TOKENS", "ctx-size": "--context TOKENS", "num-ctx": "--context TOKENS",
-	"lora": "--adapter DIR", "md": "--draft-model MODEL", "model-draft": "--draft-model MODEL",
+	"lora-layers": "--num-layers N", "lora": "--adapter DIR", "md": "--draft-model MODEL", "model-draft": "--draft-model MODEL",
 	"draft": "--num-draft-tokens N", "draft-max": "--num-draft-tokens N",
 	"ctk": "--kv-format FORMAT", "cache-type-k": "--kv-format FORMAT",
 	"ctv": "--kv-format FORMAT", "cache-type-v": "--kv-format FORMAT",

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 // Serve is `headroom serve`.
 type Serve struct {
 	ModelFlags
+	ModelArg      string        `arg:"" optional:"" name:"model" help:"The same as --model." placeholder:"DIR_OR_NAME"`
 	Model         string        `help:"Model to load: an ID, a name, an alias or a folder. Default: the bundled demo model." placeholder:"DIR_OR_NAME"`
 	Host          string        `help:"Address to listen on; 0.0.0.0 opens it to the network." default:"127.0.0.1"`
 	Port          int           `help:"Port to listen on; 0: any free one." default:"11811"`
@@ -42,12 +44,22 @@ type Serve struct {
 	WithoutEffect
 }
 
+// Validate rejects flags that are not valid, and a model that is named twice. kong calls it.
+func (c *Serve) Validate() error {
+	if c.ModelArg != "" && c.Model != "" {
+		return fmt.Errorf("--model names %s, and the argument %s: name one of them", c.Model,
+			c.ModelArg)
+	}
+	return c.ModelFlags.Validate()
+}
+
 // Run listens before it loads the model, so that a port in use is reported immediately. It serves
 // while the model loads.
 func (c *Serve) Run(ctx context.Context, t *terminal) error {
 	if err := c.readKey(); err != nil {
 		return err
 	}
+	c.Model = cmp.Or(c.Model, c.ModelArg)
 	for _, name := range c.AllowHost {
 		if !guard.ValidHost(name) {
 			return problem.New(problem.BadRequest,

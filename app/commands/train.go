@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 
-	"headroom/app/library"
 	"headroom/app/memory"
 	"headroom/app/service"
 	"headroom/app/train"
@@ -37,6 +36,8 @@ type Train struct {
 	Force       bool   `help:"Write over an adapter or a training in the adapter's folder."`
 	Check       bool   `help:"Check data and memory, and stop before the training."`
 	Yes         bool   `help:"Install the Python environment with mlx-lm without asking, if it is not there."`
+
+	ModelsDir []string `help:"Another folder to look for models in; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
 
 	FineTuneType string  `help:"What to train: lora, dora or full. Default: lora." enum:",lora,dora,full" default:"" placeholder:"TYPE"`
 	Optimizer    string  `help:"Optimizer: adam, adamw, muon, sgd or adafactor. Default: adam." enum:",adam,adamw,muon,sgd,adafactor" default:"" placeholder:"NAME"`
@@ -63,7 +64,7 @@ type Train struct {
 
 // named returns the model's name.
 func (c *Train) named() (string, error) {
-	all, err := argumentsOf([]string{c.Model}, []argumentFlag{{"model", "model", c.ModelFlag}})
+	all, err := argumentsOf([]string{c.Model}, []argumentFlag{{"model", "model", c.ModelFlag, ""}})
 	if err != nil {
 		return "", err
 	}
@@ -143,17 +144,14 @@ func (c *Train) Run(ctx context.Context, t *terminal) error {
 	return c.ended(t, err, adapter, o)
 }
 
-// model returns the folder of the model.
+// model returns the folder of the model. The bundled one is written into a folder for that.
 func (c *Train) model() (string, error) {
-	lib := library.New(library.Roots(nil), engine.Options{}, engine.Describe)
-	m, err := lib.ResolveNamed(nil, c.Model, aliases(service.OpenSettings().Get()))
+	m, err := resolve(c.ModelsDir, c.Model)
 	if err != nil {
 		return "", err
 	}
-	if m.Source.Dir == "" {
-		return "", problem.New(problem.BadRequest, "The training was not started",
-			m.ID+" is bundled with Headroom, and mlx-lm needs a folder",
-			"Choose a model in a folder.")
+	if m.Bundled {
+		return train.DefaultEnvironment().Bundled()
 	}
 	return filepath.Abs(m.Source.Dir)
 }

@@ -176,6 +176,32 @@ func TestTrainChecks(t *testing.T) {
 	}
 }
 
+// TestBundledModel: the bundled model can be trained, and run knows its adapter by name.
+func TestBundledModel(t *testing.T) {
+	data, _ := trainable(t)
+	code, _, errOut := headroom("", "train", "headroom-demo", "--data", data, "--check")
+	if code != 0 || !strings.Contains(errOut, "The training needs about ") {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+	model, err := train.DefaultEnvironment().Bundled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	adapter := filepath.Join(library.Own(), "adapters", "polite")
+	writeAdapter(t, adapter, model)
+	if name := listedAdapter(adapter); name != "headroom-demo+polite" {
+		t.Errorf("the adapter is called %q", name)
+	}
+	// The adapter has the shapes of another model, so that only an adapter that was found is refused.
+	for name, want := range map[string]string{"headroom-demo+polite": "does not fit this model",
+		"headroom-demo+rude": `has no adapter "rude"`} {
+		code, _, errOut := headroom("", "run", "--model", name, "Hello")
+		if code != 1 || !strings.Contains(errOut, want) {
+			t.Errorf("%s: exit %d, %s", name, code, errOut)
+		}
+	}
+}
+
 // TestNamedAdapter: run knows an adapter in a models folder by the name that the list has.
 func TestNamedAdapter(t *testing.T) {
 	_, model := trainable(t)
@@ -196,6 +222,21 @@ func TestNamedAdapter(t *testing.T) {
 	if flag := run("--model", "tiny", "--adapter", adapter); named != flag || named == plain {
 		t.Errorf("by name %q, by flag %q, without %q", named, flag, plain)
 	}
+	long := strings.Repeat("The fox looked for the drum in the school. ", 30) + "\n"
+	if code, _, errOut := headroom(long, "chat", "--model", "tiny+polite", "--max-tokens",
+		"2"); code != 0 {
+		t.Fatalf("chat: exit %d, %s", code, errOut)
+	}
+	if _, out, errOut := headroom("", "cache", "ls"); !strings.Contains(out, " tiny+polite ") {
+		t.Errorf("cache ls does not name the adapter: %s%s", out, errOut)
+	}
+	if err := os.RemoveAll(adapter); err != nil {
+		t.Fatal(err)
+	}
+	if _, out, errOut := headroom("", "cache", "ls"); !strings.Contains(out, " tiny, adapter ") {
+		t.Errorf("an adapter that is gone: %s%s", out, errOut)
+	}
+	writeAdapter(t, adapter, model)
 	for want, args := range map[string][]string{
 		"has no adapter \"rude\"": {"--model", "tiny+rude"},
 		"Leave one of them out":   {"--model", "tiny+polite", "--adapter", adapter},

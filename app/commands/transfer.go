@@ -21,7 +21,7 @@ var reportEvery = 5 * time.Second
 func watchJob(ctx context.Context, out io.Writer, list *jobs.List, id string) (jobs.Job, error) {
 	const step = 250 * time.Millisecond
 	onTerminal := isTerminal(out)
-	reported := time.Now()
+	reported, last := time.Now(), ""
 	for {
 		soon, cancel := context.WithTimeout(ctx, step)
 		job, err := list.Wait(soon, id)
@@ -31,7 +31,10 @@ func watchJob(ctx context.Context, out io.Writer, list *jobs.List, id string) (j
 		}
 		if !onTerminal && err != nil && time.Since(reported) >= reportEvery {
 			reported = time.Now()
-			fmt.Fprintln(out, clip(jobLine(job), 120))
+			if line := clip(jobLine(job), 120); line != last {
+				fmt.Fprintln(out, line)
+				last = line
+			}
 		}
 		if err == nil || ctx.Err() != nil {
 			if onTerminal {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"headroom/app/hub"
 	"headroom/app/jobs"
 	"headroom/app/service"
@@ -16,10 +18,35 @@ import (
 
 // Upload is `headroom upload`.
 type Upload struct {
-	Folder string `arg:"" help:"Folder of a model or an adapter." type:"path" placeholder:"FOLDER"`
-	Repo   string `arg:"" help:"Repository: org/name. One that does not exist is made, and is private." placeholder:"ORG/NAME"`
+	Folder string `arg:"" optional:"" help:"Folder of a model or an adapter." placeholder:"FOLDER"`
+	Repo   string `arg:"" optional:"" help:"Repository: org/name. One that does not exist is made, and is private." placeholder:"ORG/NAME"`
 	DryRun bool   `help:"Show what would change at the hub, and send nothing."`
 	UploadFlags
+
+	// As mlx_lm.upload is called.
+	Path       string `hidden:"" type:"path"`
+	UploadRepo string `hidden:""`
+}
+
+// arguments returns the folder and the repository. As in mlx-lm, the folder is mlx_model if only
+// the flag for the repository is given.
+func (c *Upload) arguments() (folder, repo string, err error) {
+	folderByDefault := ""
+	if c.UploadRepo != "" {
+		folderByDefault = convertedFolder
+	}
+	all, err := argumentsOf([]string{c.Folder, c.Repo}, []argumentFlag{
+		{"folder", "path", c.Path, folderByDefault}, {"repo", "upload-repo", c.UploadRepo, ""}})
+	if err != nil {
+		return "", "", err
+	}
+	return kong.ExpandPath(all[0]), all[1], nil
+}
+
+// Validate rejects missing arguments. kong calls it.
+func (c *Upload) Validate() error {
+	_, _, err := c.arguments()
+	return err
 }
 
 // UploadFlags are those of an upload.
@@ -62,7 +89,11 @@ func (f *ConvertUpload) run(ctx context.Context, t *terminal, dir string) error 
 
 // Run shows what will change, asks before it replaces files, and uploads. A second run goes on
 // where the first was stopped.
-func (c *Upload) Run(ctx context.Context, t *terminal) error {
+func (c *Upload) Run(ctx context.Context, t *terminal) (err error) {
+	if c.Folder, c.Repo, err = c.arguments(); err != nil {
+		return err
+	}
+	c.Path, c.UploadRepo = "", ""
 	if convert.Unfinished(c.Folder) {
 		return problem.New(problem.BadRequest, "The model in "+c.Folder+" is not complete",
 			"a conversion into the folder was stopped", "Run that conversion again first.")

@@ -86,6 +86,27 @@ func TestUpload(t *testing.T) {
 	expectUploaded(t, hub, "org/other", dir)
 }
 
+// TestUploadFlags: the flags of mlx_lm.upload, whose folder is mlx_model without one.
+func TestUploadFlags(t *testing.T) {
+	home := isolate(t)
+	dir := demoFolder(t, filepath.Join(home, "mlx_model"))
+	hub := uploadHub(t)
+	t.Chdir(home)
+	for id, args := range map[string][]string{"org/a": {"--path", dir, "--upload-repo", "org/a"},
+		"org/b": {"--upload-repo", "org/b"}, "org/c": {"org/c", "--path", dir},
+		"org/d": {dir, "--upload-repo", "org/d"}} {
+		if code, _, errOut := headroom("", append([]string{"upload"}, args...)...); code != 0 {
+			t.Errorf("%q: exit %d, %s", args, code, errOut)
+		}
+		expectUploaded(t, hub, id, dir)
+	}
+	for _, args := range [][]string{{}, {"org/c"}, {dir, "org/c", "--path", dir}} {
+		if code, _, errOut := headroom("", append([]string{"upload"}, args...)...); code != 2 {
+			t.Errorf("%q: exit %d, %s", args, code, errOut)
+		}
+	}
+}
+
 // TestUploadAnswered: "y" replaces files.
 func TestUploadAnswered(t *testing.T) {
 	dir := demoFolder(t, filepath.Join(isolate(t), "m"))
@@ -157,5 +178,9 @@ func TestUploadRefused(t *testing.T) {
 	if code, _, errOut := headroom("", "upload", dir, "org/name"); code != 1 ||
 		!strings.Contains(errOut, "An upload needs a token") {
 		t.Errorf("exit %d, %s", code, errOut)
+	}
+	code, _, errOut := headroom("", "upload", filepath.Dir(dir), "org/name", "--dry-run")
+	if code != 1 || !strings.Contains(errOut, "There is no model in") {
+		t.Errorf("no model and no token: exit %d, %s", code, errOut)
 	}
 }

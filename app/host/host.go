@@ -306,7 +306,11 @@ func (h *Host) resolveAdapted(nameOrDir string) (library.Model, *engine.Adapter,
 	if baseErr != nil {
 		return m, nil, err
 	}
-	a, err := adapterOf(base, nameOrDir[at+1:], h.models.list())
+	models := h.models.list()
+	if base.Bundled && len(models) == 0 {
+		models = h.options.Library.Scan() // the bundled model is found without, but not its adapters
+	}
+	a, err := adapterOf(base, nameOrDir[at+1:], models)
 	return base, a, err
 }
 

@@ -201,7 +201,8 @@ func (u *upload) commit(ctx context.Context) error {
 	}
 	m := textMessage(c.apiURL("api/models/"+u.plan.ID+"/commit/main"), "application/x-ndjson", text)
 	var answer struct {
-		URL string `json:"commitUrl"`
+		URL    string `json:"commitUrl"`
+		Commit string `json:"commitOid"`
 	}
 	failed := false
 	err = c.retry(ctx, maxFailures, func() (bool, error) {
@@ -212,8 +213,10 @@ func (u *upload) commit(ctx context.Context) error {
 		}
 		reply, err := c.send(ctx, m)
 		if err == nil {
-			_ = json.Unmarshal(reply.text, &answer) // only its address would be missing
-			return false, nil
+			if json.Unmarshal(reply.text, &answer) == nil && commitForm.MatchString(answer.Commit) {
+				return false, nil
+			}
+			return false, u.confirm(ctx)
 		}
 		if failed && !errors.As(err, new(*temporary)) {
 			// The first try may have been made meanwhile, so that this one has another parent.
@@ -237,6 +240,22 @@ func (u *upload) commit(ctx context.Context) error {
 	}
 	u.record.remove()
 	return nil
+}
+
+// confirm returns an error if the repository does not show the files, after an answer that does not
+// name the commit: a proxy may have given it.
+func (u *upload) confirm(ctx context.Context) error {
+	made, err := u.committed(ctx)
+	if made || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	why := "the hub's answer names no commit, and the repository does not show the files"
+	if err != nil {
+		why = "the hub's answer names no commit, and the repository cannot be read: " + err.Error()
+	}
+	return problem.New(problem.Upstream, "It is not known whether the files were committed", why,
+		"Run the same command again: it sends what the repository lacks. Check the hub's address: "+
+			u.client.Endpoint())
 }
 
 // commitText returns the body of the commit: a header and one line for each file.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/url"
@@ -57,7 +58,11 @@ func (c *Client) retry(ctx context.Context, maxTries int,
 		// Jitter, so that many clients do not retry at the same time.
 		wait += time.Duration(rand.Int64N(int64(wait)/4 + 1))
 		wait = max(wait, p.after)
-		c.log.Warn("the hub does not answer; trying again", "hub", c.Endpoint(),
+		level := slog.LevelInfo
+		if failures == 1 { // one line says it; the error at the end says the rest
+			level = slog.LevelWarn
+		}
+		c.log.Log(ctx, level, "the hub does not answer; trying again", "hub", c.Endpoint(),
 			"err", withoutAddress(p.err), "in", wait.Round(100*time.Millisecond),
 			"tries", fmt.Sprintf("%d of %d", failures, maxTries))
 		if err := c.options.sleep(ctx, wait); err != nil {

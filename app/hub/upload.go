@@ -92,12 +92,15 @@ func (c *Client) CanUpload(ctx context.Context, id string) error {
 // questions. The error is a Problem, or ctx's.
 func (c *Client) PlanUpload(ctx context.Context, q UploadRequest,
 	p *jobs.Progress) (*UploadPlan, error) {
-	p.Phase("asking the hub", "")
-	if err := c.CanUpload(ctx, q.ID); err != nil {
+	if err := CheckID(q.ID); err != nil {
 		return nil, err
 	}
-	files, hidden, err := folderFiles(q.Dir)
+	files, hidden, err := folderFiles(q.Dir) // its faults need neither a token nor the hub
 	if err != nil {
+		return nil, err
+	}
+	p.Phase("asking the hub", "")
+	if err := c.checkToken(ctx); err != nil {
 		return nil, err
 	}
 	there, exists, err := c.uploadTarget(ctx, q.ID)

@@ -288,8 +288,15 @@ func TestUploadFaults(t *testing.T) {
 	}
 }
 
-// TestUploadCommitLost: the hub commits, and its answer is lost. Nothing is committed twice.
+// TestUploadCommitLost: the hub commits, and its answer is lost, or it is empty. Nothing is
+// committed twice.
 func TestUploadCommitLost(t *testing.T) {
+	for _, empty := range []bool{false, true} {
+		t.Run(fmt.Sprintf("empty %t", empty), func(t *testing.T) { uploadWithLostCommit(t, empty) })
+	}
+}
+
+func uploadWithLostCommit(t *testing.T, empty bool) {
 	u, lost := newUploadTest(t), false
 	u.hub.Fault = func(w http.ResponseWriter, r *http.Request, _ int) bool {
 		if strings.Contains(r.URL.Path, "/commit/") && !lost {
@@ -298,6 +305,9 @@ func TestUploadCommitLost(t *testing.T) {
 			again.Header = r.Header
 			if a, err := http.DefaultClient.Do(again); err != nil || a.StatusCode != 200 {
 				t.Error("the commit failed", err)
+			}
+			if empty {
+				return true
 			}
 			panic(http.ErrAbortHandler)
 		}
@@ -431,8 +441,14 @@ func TestUploadErrors(t *testing.T) {
 		"always 429": {refuse("/preupload/", 429), problem.Upstream,
 			"The hub limits how many requests it takes: it answered 429"},
 		"always 500": {refuse("/part/", 500), problem.Upstream, "run the same command again"},
-		"renamed":    {refuse("/create", 307), problem.Upstream, "refuses the new repository"},
-		"public":     {func(u *uploadTest) { u.hub.Publish() }, problem.Upstream, "is public"},
+		"200 of commit": {refuse("/commit/", 200), problem.Upstream,
+			"It is not known whether the files were committed"},
+		"no model, no token": {func(u *uploadTest) {
+			u.options.Token = nil
+			_ = os.Remove(filepath.Join(u.dir, "config.json"))
+		}, problem.BadRequest, "There is no model in"},
+		"renamed": {refuse("/create", 307), problem.Upstream, "refuses the new repository"},
+		"public":  {func(u *uploadTest) { u.hub.Publish() }, problem.Upstream, "is public"},
 		"offline": {func(u *uploadTest) { u.options.Endpoint = "http://127.0.0.1:1" },
 			problem.Upstream, "cannot be reached: nothing answers at its address. Check your " +
 				"internet connection, then run the same command again"},

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"headroom/app/disk"
 	"headroom/app/library"
@@ -63,10 +64,31 @@ func DefaultAdapter(model, data string) string {
 // Log returns the path of the log.
 func (a Adapter) Log() string { return filepath.Join(a.Dir, logName) }
 
+// openLog opens the log. A link, a pipe or a folder in its place is an error: a folder that somebody
+// else has made must not decide which file is written.
+func (a Adapter) openLog(mode int) (*os.File, error) {
+	f, err := os.OpenFile(a.Log(), mode|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o644)
+	if err == nil {
+		var info os.FileInfo
+		if info, err = f.Stat(); err == nil && info.Mode().IsRegular() {
+			return f, nil
+		}
+		_ = f.Close()
+	}
+	if err == nil || errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENXIO) {
+		err = fmt.Errorf("%s is not a file but a link, a pipe or a folder: move it elsewhere",
+			a.Log())
+	}
+	return nil, err
+}
+
 // Losses returns the reports of losses that the log has of the iterations up to the start.
 func (a Adapter) Losses(s Start) (events []Event) {
-	f, err := os.Open(a.Log())
-	if err != nil || s.Done == 0 {
+	if s.Done == 0 {
+		return nil
+	}
+	f, err := a.openLog(os.O_RDONLY)
+	if err != nil {
 		return nil
 	}
 	defer f.Close()
@@ -218,6 +240,13 @@ func (a Adapter) Begin(want Record, s Start) error {
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return adapterProblem(err)
 			}
+		}
+	}
+	// mlx-lm writes its config anew, and would write through a link.
+	config := filepath.Join(a.Dir, configName)
+	if info, err := os.Lstat(config); err == nil && !info.Mode().IsRegular() {
+		if err := os.Remove(config); err != nil {
+			return adapterProblem(err)
 		}
 	}
 	want.Finished = false

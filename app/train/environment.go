@@ -110,7 +110,7 @@ func environmentProblem(err error) error {
 	return problem.Wrap(problem.Internal, err, "The Python environment cannot be used", "")
 }
 
-// Remove deletes the environment. It does nothing if there is none.
+// Remove deletes the environment and the bundled model's folder. It does nothing if there is none.
 func (e Environment) Remove() error {
 	if _, err := os.Lstat(e.dir); e.dir == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -124,7 +124,8 @@ func (e Environment) Remove() error {
 		return err
 	}
 	defer unlock()
-	if err := errors.Join(e.clear(), os.Remove(filepath.Join(e.dir, lockName))); err != nil {
+	if err := errors.Join(e.clear(), e.removeBundled(),
+		os.Remove(filepath.Join(e.dir, lockName))); err != nil {
 		return err
 	}
 	_ = os.Remove(e.dir) // it stays if others have put something there

@@ -120,12 +120,20 @@ def main():
     from mlx_lm.tuner.callbacks import TrainingCallback
 
     class Callback(TrainingCallback):
+        reported = 0
+
         def on_train_loss_report(self, info):
             if not math.isfinite(info["train_loss"]):
                 raise FloatingPointError(
                     "the loss is no number any more; a smaller --learning-rate may help"
                 )
-            emit("train", **{**info, "iteration": run.before + info["iteration"]})
+            # mlx-lm divides the steps between two reports by the time since the last one. The
+            # last report of a run may have fewer.
+            steps = info["iteration"] - self.reported
+            speed = info["iterations_per_second"] * steps / run.args.steps_per_report
+            self.reported = info["iteration"]
+            at = {"iteration": run.before + info["iteration"], "iterations_per_second": speed}
+            emit("train", **{**info, **at})
 
         def on_val_loss_report(self, info):
             loss = info["val_loss"] if math.isfinite(info["val_loss"]) else None

@@ -8,9 +8,19 @@ package train
 //	activations  what the backward pass needs of each trained layer, for the tokens of a batch
 //	logits       those of a batch, their softmax and their gradient
 //
+// A gated delta layer keeps much more of a token than its inputs and outputs. mlx-lm trains it by a
+// loop over the tokens (gated_delta_ops of mlx_lm/models/gated_delta.py; its kernel has no
+// gradient), and the backward pass needs two states of every token: the decayed one for the
+// gradients of keys and values, and the updated one for that of queries. Both are float32, on every
+// device. A Mamba layer is computed in chunks of 256 tokens (ssm_attn of mlx_lm/models/ssm.py): it
+// keeps float32 matrices of the pairs of tokens of a chunk for every head, and the chunks after the
+// first take a state for every token, in one layer at a time. Experts need no term of their own: mlx sorts the tokens by expert, and gather_mm and its
+// gradients take what a linear takes for the tokens times the experts of each.
+//
 // The factors are fitted to the peak that mlx reports; memory_test.go has the measured shapes.
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -29,6 +39,9 @@ type Shape struct {
 	PerToken                     int  // experts that a token uses
 	Float32                      bool // activations are float32, not of 16 bits
 
+	StateBytes int64 // of a gated delta or Mamba layer, for one sequence
+	MambaHeads int64
+
 	WeightBytes int64
 	Quantized   bool
 	layers      []layer
@@ -36,8 +49,11 @@ type Shape struct {
 
 // layer has the sizes of one layer.
 type layer struct {
-	bytes   int64
-	linears []linear
+	bytes      int64
+	linears    []linear
+	gatedDelta bool
+	mamba      bool
+	attention  bool // beside one of the two
 }
 
 // linear is a matrix that LoRA adapts: in to out, for each of several experts.
@@ -55,15 +71,29 @@ func (n Need) Total() int64 { return n.Weights + n.Parameters + n.Activations + 
 // shapeConfig is the part of config.json that is read. Models with several parts have theirs in
 // text_config.
 type shapeConfig struct {
-	Layers       int `json:"num_hidden_layers"`
-	Hidden       int `json:"hidden_size"`
-	Heads        int `json:"num_attention_heads"`
-	Vocab        int `json:"vocab_size"`
-	PerToken     int `json:"num_experts_per_tok"`
+	Layers      int `json:"num_hidden_layers"`
+	Hidden      int `json:"hidden_size"`
+	Heads       int `json:"num_attention_heads"`
+	Vocab       int `json:"vocab_size"`
+	PerToken    int `json:"num_experts_per_tok"`
+	DeltaHeads  int `json:"linear_num_value_heads"`
+	DeltaKeys   int `json:"linear_key_head_dim"`
+	DeltaValues int `json:"linear_value_head_dim"`
+	MambaHeads  int `json:"mamba_n_heads"`
+	MambaDim    int `json:"mamba_d_head"`
+	MambaState  int `json:"mamba_d_state"`
+	NemotronDims
 	Quantization struct {
 		GroupSize int64 `json:"group_size"`
 	} `json:"quantization"`
 	Text json.RawMessage `json:"text_config"`
+}
+
+// NemotronDims are other names of the sizes of Mamba.
+type NemotronDims struct {
+	NemotronHeads int `json:"mamba_num_heads"`
+	NemotronDim   int `json:"mamba_head_dim"`
+	NemotronState int `json:"ssm_state_size"`
 }
 
 // ReadShape reads the shape of the model in a folder. The error is a Problem.
@@ -76,6 +106,14 @@ func ReadShape(dir string) (Shape, error) {
 	s.Layers, s.Hidden, s.Heads, s.Vocab = c.Layers, c.Hidden, c.Heads, c.Vocab
 	if s.PerToken = c.PerToken; s.PerToken < 1 || s.PerToken > 1000 {
 		s.PerToken = 8
+	}
+	s.StateBytes = stateBytes(c.DeltaHeads, c.DeltaKeys, c.DeltaValues)
+	if heads := cmp.Or(c.MambaHeads, c.NemotronHeads); s.StateBytes == 0 {
+		s.StateBytes = stateBytes(heads, cmp.Or(c.MambaDim, c.NemotronDim),
+			cmp.Or(c.MambaState, c.NemotronState))
+		if s.StateBytes > 0 {
+			s.MambaHeads = int64(heads)
+		}
 	}
 	w, err := safetensors.OpenDir(dir)
 	if err != nil {
@@ -90,6 +128,17 @@ func ReadShape(dir string) (Shape, error) {
 		s.add(t, w, c.Quantization.GroupSize)
 	}
 	return s, nil
+}
+
+// stateBytes returns the bytes of a gated delta layer's state, 0 for sizes that no model has.
+func stateBytes(heads, keys, values int) int64 {
+	const most = 1 << 16
+	for _, n := range []int{heads, keys, values} {
+		if n < 0 || n > most {
+			return 0
+		}
+	}
+	return 4 * int64(heads) * int64(keys) * int64(values)
 }
 
 func readShapeConfig(dir string) (c shapeConfig, err error) {
@@ -132,6 +181,9 @@ func (s *Shape) add(t safetensors.Tensor, w *safetensors.Checkpoint, group int64
 	}
 	l := &s.layers[i]
 	l.bytes += int64(len(t.Data))
+	l.gatedDelta = l.gatedDelta || strings.Contains(t.Name, ".linear_attn.")
+	l.mamba = l.mamba || s.MambaHeads > 0 && strings.HasSuffix(t.Name, ".A_log")
+	l.attention = l.attention || strings.Contains(t.Name, ".self_attn.")
 	if t.DType == safetensors.F32 && (strings.HasSuffix(t.Name, "norm.weight") ||
 		strings.HasSuffix(t.Name, ".scales")) {
 		s.Float32 = true
@@ -166,28 +218,63 @@ func (s *Shape) Need(o *Options, tokens int) Need {
 		width = 2
 	}
 	var largest int64
+	recomputed := int64(2) // times a layer, if it is computed again
 	for _, l := range s.layers[first:] {
 		need.Parameters += l.trained(o)
-		kept := width * (batch*l.perToken(s) + scores*scoreBytes)
+		kept := width * batch * l.perToken(s)
+		if l.gatedDelta {
+			kept += batch * keptStates * s.StateBytes
+			recomputed = 3
+		}
+		if l.mamba {
+			kept += batch * s.MambaHeads * min(int64(tokens), mambaChunk) * mambaBytes
+			recomputed = 3
+		}
+		if !l.gatedDelta && !l.mamba || l.attention {
+			kept += width * scores * scoreBytes
+		}
 		largest = max(largest, kept)
 		need.Activations += kept
 	}
-	need.Activations += largest // gradients of the layer that the backward pass is in
+	// The gradients of the layer that the backward pass is in; or in the forward pass, the states of
+	// a layer that is not trained.
+	has := s.kinds()
+	if has.gatedDelta {
+		need.Activations = max(need.Activations, batch*s.StateBytes)
+	}
+	if has.mamba {
+		later := int64(o.BatchSize) * max(int64(tokens)-mambaChunk, 0)
+		largest += later * s.StateBytes
+	}
+	need.Activations += largest
 	if o.GradCheckpoint {
 		// The input of each layer is kept. The rest of one layer at a time is computed again.
 		inputs := width * batch * int64(s.Hidden) * 2 * int64(len(s.layers)-first)
-		need.Activations = min(need.Activations, inputs+2*largest)
+		need.Activations = min(need.Activations, inputs+recomputed*largest)
 	}
 	need.Logits = width * batch * int64(s.Vocab) * logitBytes10 / 10
 	return need
 }
 
+// kinds returns a layer that is all that layers of the model are.
+func (s *Shape) kinds() (all layer) {
+	for _, l := range s.layers {
+		all.gatedDelta = all.gatedDelta || l.gatedDelta
+		all.mamba = all.mamba || l.mamba
+	}
+	return all
+}
+
 // The fitted factors, for activations of 16 bits; see memory_test.go.
 const (
-	scoreBytes   = 3 // for each head and pair of tokens: scores and their softmax
-	tokenBytes   = 3 // for each input and output of a linear
-	hiddenBytes  = 8
-	logitBytes10 = 85 // tenths
+	scoreBytes  = 3 // for each head and pair of tokens: scores and their softmax
+	tokenBytes  = 3 // for each input and output of a linear
+	hiddenBytes = 8
+	keptStates  = 2 // of each token in a gated delta layer
+
+	mambaChunk   = 256 // tokens
+	mambaBytes   = 16  // for each head and pair of tokens of a chunk
+	logitBytes10 = 85  // tenths
 )
 
 // optimizerMoments is how many numbers an optimizer keeps of each parameter.

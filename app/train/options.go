@@ -154,6 +154,9 @@ func readConfig(path string, c *config) error {
 	case err != nil:
 		return errors.New(plainYAML(err.Error()))
 	}
+	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return errors.New("the file has several documents, expected one: leave out the lines ---")
+	}
 	if c.Resume != "" {
 		// As in mlx-lm, a path is relative to the folder of whoever runs the command.
 		if c.Resume, err = filepath.Abs(c.Resume); err == nil {

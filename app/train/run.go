@@ -102,7 +102,7 @@ func (r *Run) args() []string {
 // Train runs the training. When ctx ends, it pauses: the iteration that is running ends and a
 // checkpoint is saved. The error is then ErrPaused; otherwise it is a Problem.
 func (r *Run) Train(ctx context.Context) error {
-	log, err := os.OpenFile(r.Adapter.Log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	log, err := r.Adapter.openLog(os.O_CREATE | os.O_WRONLY | os.O_APPEND)
 	if err != nil {
 		return adapterProblem(err)
 	}

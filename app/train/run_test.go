@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"headroom/app/demo"
 	"headroom/engine/problem"
 	"headroom/engine/safetensors"
 )
@@ -254,6 +255,11 @@ func TestForeignFilesInEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	weights(elsewhere, weightsName)
+	bundled, err := e.Bundled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own = append(own, filepath.Base(bundled))
 	if err := e.Remove(); err != nil {
 		t.Fatal(err)
 	}
@@ -272,6 +278,29 @@ func TestForeignFilesInEnvironment(t *testing.T) {
 	}
 	if (Environment{filepath.Join(t.TempDir(), "none")}).Remove() != nil {
 		t.Error("no environment was an error")
+	}
+}
+
+// TestBundled: the folder is a model whose adapters belong to the bundled one, and what has changed
+// in it is written anew.
+func TestBundled(t *testing.T) {
+	e := Environment{t.TempDir()}
+	dir, err := e.Bundled()
+	if err != nil || filepath.Base(dir) != demo.ID {
+		t.Fatalf("%s, %v", dir, err)
+	}
+	config := filepath.Join(dir, "config.json")
+	if err := os.WriteFile(config, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Bundled(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := ReadShape(dir); err != nil || s.Layers != 12 {
+		t.Errorf("%d layers, %v", s.Layers, err)
+	}
+	if _, err := (Environment{}).Bundled(); err == nil {
+		t.Error("without a home folder: no error")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 
 	"headroom/app/disk"
@@ -186,6 +187,10 @@ func (c *conversion) checkFolder(old *state, found bool, plan string) error {
 		return problem.New(problem.Exists, "The folder has another unfinished conversion",
 			c.dest+" was begun with another source or other options",
 			"Use the same ones to go on, or choose another folder.")
+	}
+	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == "config.json" }) {
+		return problem.New(problem.Exists, "The folder has a model already", c.dest+" is complete, "+
+			"and nothing is replaced", "Choose another folder, or move that one.")
 	}
 	return problem.New(problem.Exists, "The folder is not empty",
 		fmt.Sprintf("%s has %s", c.dest, entries[0].Name()),

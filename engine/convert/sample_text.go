@@ -9,11 +9,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"headroom/engine/chat"
 	"headroom/engine/checkpoint"
@@ -125,8 +127,12 @@ func (s *sampleText) take(all [][]int32, total, most int) {
 
 // wrapSample returns the Problem of a file that cannot be read.
 func wrapSample(err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, syscall.EISDIR):
+		return problem.New(problem.BadRequest, "The calibration text cannot be read",
+			"it is a folder", "Name a file with text.")
 	}
 	return problem.Wrap(problem.BadRequest, err, "The calibration text cannot be read",
 		"Check the path.")
