@@ -20,6 +20,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"headroom/app/disk"
+	"headroom/engine/jsonbody"
 	"headroom/engine/problem"
 )
 
@@ -53,13 +54,18 @@ func check(input io.Reader) (lineOf map[string]int, err error) {
 	return lineOf, nil
 }
 
-// Parse reads a line of the input. why says what is wrong with it; "": nothing.
+// Parse reads a line of the input. The body of q is a part of line. why says what is wrong with it;
+// "": nothing. It is cheap: what the body has is not looked at.
 func Parse(line []byte) (q Request, why string) {
 	if !utf8.Valid(line) {
 		return q, "it is not valid UTF-8"
 	}
-	if err := json.Unmarshal(line, &q); err != nil {
-		return q, "it is not JSON of that form: " + err.Error()
+	// Check is faster and refuses more: the server says then what is wrong with the request.
+	if jsonbody.Check(line) != nil && !json.Valid(line) {
+		return q, NotJSON
+	}
+	if why := q.fill(line); why != "" {
+		return q, why
 	}
 	switch {
 	case q.CustomID == "":
@@ -71,10 +77,49 @@ func Parse(line []byte) (q Request, why string) {
 		return q, fmt.Sprintf("its method is %q, expected POST", q.Method)
 	case !slices.Contains(Endpoints, q.URL):
 		return q, fmt.Sprintf("its url is %q, expected %s", q.URL, strings.Join(Endpoints, ", "))
-	case !bytes.HasPrefix(bytes.TrimSpace(q.Body), []byte("{")):
+	case len(q.Body) == 0 || q.Body[0] != '{':
 		return q, "its body is missing or no object"
 	}
 	return q, ""
+}
+
+// NotJSON is what Parse says of a line that is no JSON.
+const NotJSON = "it is not JSON"
+
+// fill reads the members of a line, which is JSON. Others are ignored.
+func (q *Request) fill(line []byte) (why string) {
+	if line[0] != '{' {
+		return "it is no object"
+	}
+	if err := jsonbody.Members(line, func(name string, value []byte) *jsonbody.Error {
+		var text *string
+		switch name {
+		case "custom_id":
+			text = &q.CustomID
+		case "method":
+			text = &q.Method
+		case "url":
+			text = &q.URL
+		case "body":
+			q.Body = value
+		}
+		if text != nil && !read(value, text) {
+			why = fmt.Sprintf("its %s is %s, expected a string", name, jsonbody.Shorten(value))
+		}
+		return nil
+	}); err != nil {
+		return err.Error()
+	}
+	return why
+}
+
+// read reads a text, which may be null, and reports whether it is one.
+func read(value []byte, text *string) bool {
+	if value[0] == '"' && bytes.IndexByte(value, '\\') < 0 {
+		*text = string(value[1 : len(value)-1])
+		return true
+	}
+	return json.Unmarshal(value, text) == nil
 }
 
 // regular returns a Problem unless a path is a file, or leads to one.

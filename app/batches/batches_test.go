@@ -74,6 +74,7 @@ type world struct {
 	keys   map[string]bool // that exist
 	now    time.Time
 	fake   *fake
+	spare  *server.Spare
 	store  *Store
 	server *server.Server
 }
@@ -102,7 +103,8 @@ func (w *world) begin() {
 		}})
 	w.server = server.New(server.Options{Dialects: []server.Dialect{openai.Dialect{}, w.store},
 		Models: none{}, Log: slog.New(slog.DiscardHandler)})
-	w.store.Start(w.fake)
+	w.spare = server.NewSpare()
+	w.store.Start(w.fake, w.spare)
 }
 
 func caller(id string) *guard.Caller {
@@ -468,10 +470,28 @@ func TestRefused(t *testing.T) {
 		if status != c.status || !strings.Contains(text, c.part) {
 			t.Errorf("%s: %d %s, expected %d with %q", c.name, status, text, c.status, c.part)
 		}
-		kind, body = formOf("x", "purpose", "batch")
-		status, _ = w.ask("", http.MethodPost, "/v1/files", kind, body[:len(body)-20])
-		if status != 400 {
-			t.Errorf("half a form: %d", status)
+	}
+	kind, body := formOf("x", "purpose", "batch")
+	form := string(body)
+	for _, c := range []struct{ name, kind, body, part string }{
+		{"half a form", kind, form[:len(form)-20], "The form ends too early"},
+		{"nothing", kind, "", "The form ends too early"},
+		{"no boundary", "multipart/form-data", form, "expected multipart/form-data with a"},
+		{"a broken header", kind, strings.Replace(form, "Content-D", "\x00:: ", 1),
+			"The form cannot be read"},
+		{"no file name", kind, strings.Replace(form, "; filename=\"questions.jsonl\"", "", 1),
+			"has no file name"},
+		{"an empty file name", kind, strings.Replace(form, "questions.jsonl", "", 1),
+			"has no file name"},
+		{"a folder above", kind, strings.Replace(form, "questions.jsonl", "..", 1),
+			"has the file name \\\"..\\\""},
+		{"a path to it", kind, strings.Replace(form, "questions.jsonl", `a\\..`, 1),
+			"Send it with another name"},
+	} {
+		status, text := w.ask("", http.MethodPost, "/v1/files", c.kind, []byte(c.body))
+		if status != 400 || !strings.Contains(text, c.part) || strings.Contains(text, "multipart:") ||
+			strings.Contains(text, "EOF") {
+			t.Errorf("%s: %d %s, expected %q", c.name, status, text, c.part)
 		}
 	}
 	w.refused("", http.MethodPost, "/v1/files", "{}", 400, "form")
@@ -568,7 +588,8 @@ func TestTwoPrograms(t *testing.T) {
 	first := w.store
 	w.store = nil
 	w.begin()
-	w.refused("", http.MethodGet, "/v1/files", "", 503, "Another Headroom")
+	w.refused("", http.MethodGet, "/v1/files", "", 503,
+		"Another Headroom server on this computer")
 	first.Close()
 	if l := must[List](w, "", http.MethodGet, "/v1/files", ""); len(l.Data) != 1 {
 		t.Errorf("after the other has ended: %+v", l)
@@ -598,15 +619,24 @@ func TestTurns(t *testing.T) {
 func TestQuotas(t *testing.T) {
 	w := newWorld(t)
 	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	t.Cleanup(release) // before the store is closed
 	w.fake.hold = func(string) { <-hold }
 	f := w.upload("ann", question("a"))
 	body := fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/chat/completions",`+
 		`"completion_window":"24h"}`, f.ID)
-	for range maxUnfinished {
+	for range maxOwnUnfinished {
 		w.create("ann", f.ID)
 	}
-	w.refused("ann", http.MethodPost, "/v1/batches", body, 429, "too many batches")
-	close(hold)
+	w.refused("ann", http.MethodPost, "/v1/batches", body, 429, "an API key may have 32")
+	other := w.upload("", question("a"))
+	for range maxUnfinished - maxOwnUnfinished {
+		w.create("", other.ID)
+	}
+	third := strings.Replace(body, f.ID, w.upload("bob", question("a")).ID, 1)
+	w.refused("bob", http.MethodPost, "/v1/batches", third, 429,
+		"all API keys together may have 64")
+	release()
 	w.store.mu.Lock()
 	for i := range maxBatches {
 		w.store.index.Batches = append(w.store.index.Batches, &storedBatch{Owner: "bob",
@@ -615,7 +645,7 @@ func TestQuotas(t *testing.T) {
 	w.store.mu.Unlock()
 	g := w.upload("bob", question("a"))
 	w.refused("bob", http.MethodPost, "/v1/batches", strings.Replace(body, f.ID, g.ID, 1), 429,
-		"too many batches")
+		"may have 1000 of the last 31 days")
 
 	kind, form := formOf("x", "purpose", "batch")
 	full := func(what string, part string) {
@@ -648,15 +678,21 @@ func TestQuotas(t *testing.T) {
 		t.Errorf("many fields: %d %s", status, text)
 	}
 	long := `{"custom_id":"a","body":"` + strings.Repeat("x", batch.MaxLineBytes)
-	if _, errs := validate(strings.NewReader(long), batch.Endpoints[0]); len(errs) != 1 ||
+	if _, errs := validated(strings.NewReader(long), batch.Endpoints[0]); len(errs) != 1 ||
 		errs[0].Code != "invalid_json_line" {
 		t.Errorf("a long line: %+v", errs)
 	}
 	lines := questions("q", maxLines+1)
-	if _, errs := validate(strings.NewReader(lines), batch.Endpoints[0]); len(errs) != 1 ||
+	if _, errs := validated(strings.NewReader(lines), batch.Endpoints[0]); len(errs) != 1 ||
 		errs[0].Code != "too_many_requests" {
 		t.Errorf("many lines: %+v", errs)
 	}
+}
+
+// validated is validate without pauses.
+func validated(input io.Reader, endpoint string) (total int, errs []LineError) {
+	total, errs, _ = validate(input, endpoint, func() error { return nil })
+	return total, errs
 }
 
 // TestFieldsInAPI: API.md has a row for each field of a batch.
