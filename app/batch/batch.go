@@ -64,7 +64,7 @@ func Run(ctx context.Context, in, out string, o Options) (Counts, error) {
 		return Counts{}, unreadable(in, err)
 	}
 	defer input.Close()
-	lineOf, err := check(input)
+	lineOf, err := check(input, func(Request, int) {})
 	if err != nil {
 		return Counts{}, err
 	}

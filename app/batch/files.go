@@ -27,9 +27,59 @@ import (
 // maxIDBytes is the longest custom_id.
 const maxIDBytes = 512
 
-// check reads the whole input and returns the line of each custom_id. The error is a Problem that
-// names the first line that is wrong.
-func check(input io.Reader) (lineOf map[string]int, err error) {
+// Named is a model that requests name, and the lines of the first ones.
+type Named struct {
+	Model string
+	Lines []int // at most maxNamedLines
+	Count int   // of all its requests
+}
+
+const maxNamedLines = 3
+
+// String says which lines name the model.
+func (n Named) String() string {
+	lines := strings.Trim(strings.ReplaceAll(fmt.Sprint(n.Lines), " ", ", "), "[]")
+	switch more := n.Count - len(n.Lines); {
+	case more > 0:
+		return fmt.Sprintf("%q (lines %s and %d more)", n.Model, lines, more)
+	case n.Count == 1:
+		return fmt.Sprintf("%q (line %s)", n.Model, lines)
+	}
+	return fmt.Sprintf("%q (lines %s)", n.Model, lines)
+}
+
+// Models checks the whole file in and returns the models that its requests name, in the order of
+// their first lines. Requests that name none are not among them. The error is a Problem.
+func Models(in string) (all []Named, err error) {
+	if err := regular(in); err != nil {
+		return nil, err
+	}
+	input, err := os.Open(in)
+	if err != nil {
+		return nil, unreadable(in, err)
+	}
+	defer input.Close()
+	at := map[string]int{}
+	_, err = check(input, func(q Request, line int) {
+		name := q.Model()
+		if name == "" {
+			return
+		}
+		i, known := at[name]
+		if !known {
+			i = len(all)
+			at[name], all = i, append(all, Named{Model: name})
+		}
+		if all[i].Count++; all[i].Count <= maxNamedLines {
+			all[i].Lines = append(all[i].Lines, line)
+		}
+	})
+	return all, err
+}
+
+// check reads the whole input and returns the line of each custom_id. It calls each with each
+// request. The error is a Problem that names the first line that is wrong.
+func check(input io.Reader, each func(q Request, line int)) (lineOf map[string]int, err error) {
 	lineOf = map[string]int{}
 	all := NewLines(input)
 	for all.Next() {
@@ -44,6 +94,7 @@ func check(input io.Reader) (lineOf map[string]int, err error) {
 					`"/v1/chat/completions", "body": {"messages": [...]}}.`)
 		}
 		lineOf[q.CustomID] = all.Number
+		each(q, all.Number)
 	}
 	switch {
 	case all.Err != nil:

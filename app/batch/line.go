@@ -16,6 +16,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"headroom/engine/jsonbody"
 )
 
 // Request is a line of the input.
@@ -24,6 +26,19 @@ type Request struct {
 	Method   string          `json:"method"`
 	URL      string          `json:"url"`
 	Body     json.RawMessage `json:"body"`
+}
+
+// Model returns the model that the request names; "": none, or something else than a text, which
+// the server refuses.
+func (q Request) Model() (name string) {
+	_ = jsonbody.Members(q.Body, func(member string, value []byte) *jsonbody.Error {
+		if member == "model" {
+			name = ""
+			_ = json.Unmarshal(value, &name)
+		}
+		return nil
+	})
+	return name
 }
 
 // Result is a line of the output: the response, or why there is none.

@@ -82,3 +82,23 @@ func TestAcceptedIsSaved(t *testing.T) {
 		t.Errorf("%d batches are saved, %v, or they have not ended", n, err)
 	}
 }
+
+// TestMetadata: one key cannot fill the list with metadata.
+func TestMetadata(t *testing.T) {
+	w := newWorld(t)
+	w.store.mu.Lock()
+	full := &storedBatch{Owner: "ann", Batch: Batch{Metadata: map[string]string{
+		"a": strings.Repeat("x", maxMetadataBytes/6-20)}}}
+	w.store.index.Batches = append(w.store.index.Batches, full)
+	small, large := map[string]string{"a": "b"}, map[string]string{"a": strings.Repeat("<", 20)}
+	for owner, fits := range map[string]bool{"ann": false, "bob": true} {
+		if err := w.store.roomForBatch(owner, small); err != nil {
+			t.Errorf("%s: %v", owner, err)
+		}
+		if err := w.store.roomForBatch(owner, large); (err == nil) != fits {
+			t.Errorf("%s: %v", owner, err)
+		}
+	}
+	w.store.index.Batches = nil
+	w.store.mu.Unlock()
+}
