@@ -74,8 +74,8 @@ const (
 const (
 	maxIndexBytes = 64 << 20 // of the sealed file
 	maxIndexText  = maxIndexBytes - 1<<20
-	// maxGrowth is how much longer an unfinished batch may get: its errors, IDs and times. A byte of
-	// a message takes up to 6 in JSON.
+	// maxGrowth is how much longer an unfinished batch may get: its errors, IDs and times. A byte
+	// of a message takes up to 6 in JSON.
 	maxGrowth = maxLineErrors*(6*maxMessageBytes+300) + 4<<10
 )
 
@@ -146,8 +146,8 @@ func New(o Options) *Store {
 	return s
 }
 
-// Start lets batches run: answer answers their requests, and spare is the time for all other work on
-// them. It goes on with those that an earlier run has left.
+// Start lets batches run: answer answers their requests, and spare is the time for all other work
+// on them. It goes on with those that an earlier run has left.
 func (s *Store) Start(answer http.Handler, spare *server.Spare) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -142,8 +142,8 @@ func others(h *host.Host, named []batch.Named, id string) (list []batch.Named) {
 	return list
 }
 
-// refuseModels says that requests name models that do not answer them. id is that of --model; "": it
-// was not given.
+// refuseModels says that requests name models that do not answer them. id is that of --model; "":
+// it was not given.
 func refuseModels(named []batch.Named, id string) error {
 	const most = 5
 	texts := []string{}

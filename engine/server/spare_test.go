@@ -3,6 +3,9 @@ package server
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,5 +95,41 @@ func TestInTurn(t *testing.T) {
 	share.Give()
 	if err := s.inTurn(guard.Background(t.Context()), do); err != nil || !ran {
 		t.Error(err)
+	}
+}
+
+// busyDialect has a route that says how many requests are waited for.
+type busyDialect struct{ busy func() int64 }
+
+func (d busyDialect) Routes() []Route {
+	return []Route{{Pattern: "POST /busy", Answer: func(context.Context, []byte,
+		Resources) (any, error) {
+		return d.busy(), nil
+	}}}
+}
+
+func (busyDialect) Error(err error) Event { return Event{Data: err.Error()} }
+
+type noModels struct{ Models }
+
+func (noModels) List() []ModelInfo { return nil }
+func (noModels) Listed() bool      { return true }
+
+// TestSpareIsLeft: requests count while they are answered, but not those in the background.
+func TestSpareIsLeft(t *testing.T) {
+	var s *Server
+	s = New(Options{Models: noModels{}, Dialects: []Dialect{
+		busyDialect{func() int64 { return s.spare.busy.Load() }}}})
+	for want, ctx := range map[string]context.Context{"1": t.Context(),
+		"0": guard.Background(t.Context())} {
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/busy", strings.NewReader("{}"))
+		out := httptest.NewRecorder()
+		s.Inside().ServeHTTP(out, r.WithContext(ctx))
+		if got := strings.TrimSpace(out.Body.String()); got != want {
+			t.Errorf("%s requests are waited for, expected %s", got, want)
+		}
+	}
+	if n := s.Spare().busy.Load(); n != 0 {
+		t.Errorf("%d requests are waited for after all have ended", n)
 	}
 }
