@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"headroom/engine"
+	"headroom/kernels"
 )
 
 // TestBackground: requests in the background and others give the answers that they give alone,
@@ -83,6 +84,69 @@ func TestBackgroundQueue(t *testing.T) {
 	r.Background, r.MaxTokens = false, 3
 	if _, _, done := collect(t, submit(t, e, r)); done.Err != nil {
 		t.Error("beside a full queue of the background:", done.Err)
+	}
+}
+
+// hookedDevice calls before each operator.
+type hookedDevice struct {
+	kernels.Device
+	before func()
+}
+
+func (d *hookedDevice) Run(op kernels.Op) {
+	d.before()
+	d.Device.Run(op)
+}
+
+// TestBackgroundStops: a request that arrives in a step of the background alone stops that step,
+// wherever it is. Both give the answers that they give alone. The step of a model with states or
+// windows goes on.
+func TestBackgroundStops(t *testing.T) {
+	later := engine.Request{Prompt: someIDs(1, 150), MaxTokens: 9, IgnoreEOS: true,
+		Background: true}
+	front := engine.Request{Prompt: someIDs(2, 40), MaxTokens: 9, IgnoreEOS: true}
+	for _, c := range []struct {
+		model string
+		stops bool
+	}{{"qwen3", true}, {"gemma3_text", false}, {"qwen3_5_text", false}} {
+		src := tinySource(t, c.model)
+		o := engine.Options{ContextTokens: 512, MaxSequences: 3, ChunkTokens: 64,
+			NoPrefixCache: true}
+		alone := openModel(t, src, o)
+		want, _, _ := collect(t, submit(t, alone, later))
+		wantFront, _, _ := collect(t, submit(t, alone, front))
+		e := openModel(t, src, o)
+		ops, at, arrive := 0, 0, func() {}
+		e.ReplaceDevice(func(d kernels.Device) kernels.Device {
+			return &hookedDevice{d, func() {
+				if ops++; ops == at {
+					arrive()
+				}
+			}}
+		})
+		for at = 1; at < 400; at += 23 {
+			var second *engine.Stream
+			ops, arrive = 0, func() { second = submit(t, e, front) }
+			got, _, done := collect(t, submit(t, e, later))
+			if done.Err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s, stopped before operator %d: %v, tokens %v, expected %v", c.model, at,
+					done.Err, got, want)
+			}
+			if second == nil {
+				break // there are not so many operators
+			}
+			got, _, done = collect(t, second)
+			if done.Err != nil || !slices.Equal(got, wantFront) {
+				t.Errorf("%s, at operator %d: %v, tokens %v, expected %v", c.model, at, done.Err,
+					got, wantFront)
+			}
+		}
+		if n := e.Stops(); (n > 3) != c.stops {
+			t.Errorf("%s: %d steps were stopped", c.model, n)
+		}
+		if err := e.CheckMemory(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -44,6 +44,9 @@ func (e *Engine) CheckMemory() error { return e.loop.CheckIdle() }
 // DraftModelRows returns how many rows the draft model has computed.
 func (e *Engine) DraftModelRows() int { return e.loop.DraftModelRows() }
 
+// Stops returns how many steps of the background were stopped.
+func (e *Engine) Stops() int { return e.loop.Stops() }
+
 // SlotBytes returns the size of the memory allocated for one slot.
 func (e *Engine) SlotBytes() (n int64) {
 	for _, r := range e.runner.SlotRegions() {

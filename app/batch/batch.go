@@ -64,7 +64,7 @@ func Run(ctx context.Context, in, out string, o Options) (Counts, error) {
 		return Counts{}, unreadable(in, err)
 	}
 	defer input.Close()
-	lineOf, err := check(input)
+	lineOf, err := check(input, func(Request, int) {})
 	if err != nil {
 		return Counts{}, err
 	}
@@ -103,8 +103,8 @@ func (r *run) all(ctx context.Context, input io.Reader, answered map[string]bool
 	free := make(chan struct{}, r.Parallel)
 	lines := NewLines(input)
 	for lines.Next() {
-		var q Request
-		if err := json.Unmarshal(lines.Line, &q); err != nil {
+		q, why := Parse(lines.Line)
+		if why != "" {
 			cancel()
 			working.Wait()
 			return changed(lines.Number)

@@ -111,9 +111,10 @@ func TestRefused(t *testing.T) {
 	for _, c := range []struct{ name, lines, want string }{
 		{"empty", "\n \n", "it has no line"},
 		{"no JSON", line("a") + "\nx", "Line 2 of the batch is not a request"},
-		{"an array", "[]", "it is not JSON of that form"},
+		{"UTF-16", "\xff\xfe{\x00", "the file is in UTF-16: save it as UTF-8"},
+		{"an array", "[]", "it is no object"},
 		{"no id", `{"url":"/v1/completions","body":{}}`, "it has no custom_id"},
-		{"a number as id", `{"custom_id":1}`, "it is not JSON of that form"},
+		{"a number as id", `{"custom_id":1}`, "its custom_id is 1, expected a string"},
 		{"a long id", line(long), "its custom_id has 513 bytes, expected at most 512"},
 		{"twice", line("a") + "\n" + line("b") + "\n" + line("a"),
 			`its custom_id "a" is that of line 1`},

@@ -20,15 +20,66 @@ import (
 	"github.com/gofrs/flock"
 
 	"headroom/app/disk"
+	"headroom/engine/jsonbody"
 	"headroom/engine/problem"
 )
 
 // maxIDBytes is the longest custom_id.
 const maxIDBytes = 512
 
-// check reads the whole input and returns the line of each custom_id. The error is a Problem that
-// names the first line that is wrong.
-func check(input io.Reader) (lineOf map[string]int, err error) {
+// Named is a model that requests name, and the lines of the first ones.
+type Named struct {
+	Model string
+	Lines []int // at most maxNamedLines
+	Count int   // of all its requests
+}
+
+const maxNamedLines = 3
+
+// String says which lines name the model.
+func (n Named) String() string {
+	lines := strings.Trim(strings.ReplaceAll(fmt.Sprint(n.Lines), " ", ", "), "[]")
+	switch more := n.Count - len(n.Lines); {
+	case more > 0:
+		return fmt.Sprintf("%q (lines %s and %d more)", n.Model, lines, more)
+	case n.Count == 1:
+		return fmt.Sprintf("%q (line %s)", n.Model, lines)
+	}
+	return fmt.Sprintf("%q (lines %s)", n.Model, lines)
+}
+
+// Models checks the whole file in and returns the models that its requests name, in the order of
+// their first lines. Requests that name none are not among them. The error is a Problem.
+func Models(in string) (all []Named, err error) {
+	if err := regular(in); err != nil {
+		return nil, err
+	}
+	input, err := os.Open(in)
+	if err != nil {
+		return nil, unreadable(in, err)
+	}
+	defer input.Close()
+	at := map[string]int{}
+	_, err = check(input, func(q Request, line int) {
+		name := q.Model()
+		if name == "" {
+			return
+		}
+		i, known := at[name]
+		if !known {
+			i = len(all)
+			at[name], all = i, append(all, Named{Model: name})
+		}
+		if all[i].Count++; all[i].Count <= maxNamedLines {
+			all[i].Lines = append(all[i].Lines, line)
+		}
+	})
+	return all, err
+}
+
+// check reads the whole input and returns the line of each custom_id. It calls each with each
+// request. The error is a Problem that names the first line that is wrong.
+func check(input io.Reader, each func(q Request, line int)) (lineOf map[string]int, err error) {
 	lineOf = map[string]int{}
 	all := NewLines(input)
 	for all.Next() {
@@ -43,6 +94,7 @@ func check(input io.Reader) (lineOf map[string]int, err error) {
 					`"/v1/chat/completions", "body": {"messages": [...]}}.`)
 		}
 		lineOf[q.CustomID] = all.Number
+		each(q, all.Number)
 	}
 	switch {
 	case all.Err != nil:
@@ -53,13 +105,18 @@ func check(input io.Reader) (lineOf map[string]int, err error) {
 	return lineOf, nil
 }
 
-// Parse reads a line of the input. why says what is wrong with it; "": nothing.
+// Parse reads a line of the input. The body of q is a part of line. why says what is wrong with it;
+// "": nothing. It is cheap: what the body has is not looked at.
 func Parse(line []byte) (q Request, why string) {
 	if !utf8.Valid(line) {
 		return q, "it is not valid UTF-8"
 	}
-	if err := json.Unmarshal(line, &q); err != nil {
-		return q, "it is not JSON of that form: " + err.Error()
+	// Check is faster and refuses more: the server says then what is wrong with the request.
+	if jsonbody.Check(line) != nil && !json.Valid(line) {
+		return q, NotJSON
+	}
+	if why := q.fill(line); why != "" {
+		return q, why
 	}
 	switch {
 	case q.CustomID == "":
@@ -71,10 +128,49 @@ func Parse(line []byte) (q Request, why string) {
 		return q, fmt.Sprintf("its method is %q, expected POST", q.Method)
 	case !slices.Contains(Endpoints, q.URL):
 		return q, fmt.Sprintf("its url is %q, expected %s", q.URL, strings.Join(Endpoints, ", "))
-	case !bytes.HasPrefix(bytes.TrimSpace(q.Body), []byte("{")):
+	case len(q.Body) == 0 || q.Body[0] != '{':
 		return q, "its body is missing or no object"
 	}
 	return q, ""
+}
+
+// NotJSON is what Parse says of a line that is no JSON.
+const NotJSON = "it is not JSON"
+
+// fill reads the members of a line, which is JSON. Others are ignored.
+func (q *Request) fill(line []byte) (why string) {
+	if line[0] != '{' {
+		return "it is no object"
+	}
+	if err := jsonbody.Members(line, func(name string, value []byte) *jsonbody.Error {
+		var text *string
+		switch name {
+		case "custom_id":
+			text = &q.CustomID
+		case "method":
+			text = &q.Method
+		case "url":
+			text = &q.URL
+		case "body":
+			q.Body = value
+		}
+		if text != nil && !read(value, text) {
+			why = fmt.Sprintf("its %s is %s, expected a string", name, jsonbody.Shorten(value))
+		}
+		return nil
+	}); err != nil {
+		return err.Error()
+	}
+	return why
+}
+
+// read reads a text, which may be null, and reports whether it is one.
+func read(value []byte, text *string) bool {
+	if value[0] == '"' && bytes.IndexByte(value, '\\') < 0 {
+		*text = string(value[1 : len(value)-1])
+		return true
+	}
+	return json.Unmarshal(value, text) == nil
 }
 
 // regular returns a Problem unless a path is a file, or leads to one.

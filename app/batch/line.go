@@ -16,6 +16,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"headroom/engine/jsonbody"
 )
 
 // Request is a line of the input.
@@ -24,6 +26,19 @@ type Request struct {
 	Method   string          `json:"method"`
 	URL      string          `json:"url"`
 	Body     json.RawMessage `json:"body"`
+}
+
+// Model returns the model that the request names; "": none, or something else than a text, which
+// the server refuses.
+func (q Request) Model() (name string) {
+	_ = jsonbody.Members(q.Body, func(member string, value []byte) *jsonbody.Error {
+		if member == "model" {
+			name = ""
+			_ = json.Unmarshal(value, &name)
+		}
+		return nil
+	})
+	return name
 }
 
 // Result is a line of the output: the response, or why there is none.
@@ -161,31 +176,78 @@ func newID() string {
 // MaxLineBytes is the longest line, as long as the longest body of a request.
 const MaxLineBytes = 16 << 20
 
-// Lines reads lines that are not empty.
+// byteOrderMark begins the texts of some programs, though JSON has none.
+const byteOrderMark = "\uFEFF"
+
+// errUTF16 is the error of a file that begins like those of some editors.
+var errUTF16 = errors.New("the file is in UTF-16: save it as UTF-8")
+
+// Lines reads lines that are not empty. A byte order mark at the beginning is skipped. In memory is
+// one line at a time.
 type Lines struct {
-	scanner *bufio.Scanner
-	Line    []byte // valid until the next call of Next
-	Number  int    // of the line, from 1
-	Err     error  // why Next has returned false; nil: there is no further line
+	in     *bufio.Reader
+	long   []byte // a line that is longer than the buffer of in; its memory is reused
+	Line   []byte // valid until the next call of Next or Drop
+	Number int    // of the line, from 1
+	At     int64  // where the line begins, in bytes
+	Err    error  // why Next has returned false; nil: there is no further line
+	next   int64  // where the next line begins
 }
 
 // NewLines returns the lines of r.
-func NewLines(r io.Reader) *Lines {
-	s := bufio.NewScanner(r)
-	s.Buffer(make([]byte, 64<<10), MaxLineBytes)
-	return &Lines{scanner: s}
+func NewLines(r io.Reader) *Lines { return &Lines{in: bufio.NewReaderSize(r, 64<<10)} }
+
+// LinesAt returns the lines of r, which begins where a line begins, after so many bytes and lines.
+func LinesAt(r io.Reader, bytes int64, lines int) *Lines {
+	l := NewLines(r)
+	l.next, l.Number = bytes, lines
+	return l
 }
 
 // Next reads the next line.
 func (l *Lines) Next() bool {
-	for l.scanner.Scan() {
+	for l.Err == nil {
+		line, err := l.read()
+		if err != nil && (err != io.EOF || len(line) == 0) {
+			if err != io.EOF {
+				l.Err = err
+			}
+			break
+		}
 		l.Number++
-		if l.Line = bytes.TrimSpace(l.scanner.Bytes()); len(l.Line) > 0 {
+		l.At, l.next = l.next, l.next+int64(len(line))
+		if l.At == 0 {
+			if bytes.HasPrefix(line, []byte("\xff\xfe")) || bytes.HasPrefix(line,
+				[]byte("\xfe\xff")) {
+				l.Err = errUTF16
+				break
+			}
+			line = bytes.TrimPrefix(line, []byte(byteOrderMark))
+		}
+		if l.Line = bytes.TrimSpace(line); len(l.Line) > 0 {
 			return true
 		}
 	}
-	if l.Err = l.scanner.Err(); errors.Is(l.Err, bufio.ErrTooLong) {
-		l.Err = fmt.Errorf("line %d is longer than %d MiB", l.Number+1, MaxLineBytes>>20)
-	}
+	l.Line = nil
 	return false
 }
+
+// read reads a line with its end. The error may come with the last line.
+func (l *Lines) read() ([]byte, error) {
+	line, err := l.in.ReadSlice('\n')
+	if err != bufio.ErrBufferFull {
+		return line, err
+	}
+	for l.long = l.long[:0]; ; line, err = l.in.ReadSlice('\n') {
+		if len(l.long)+len(line) > MaxLineBytes {
+			return nil, fmt.Errorf("line %d is longer than %d MiB", l.Number+1, MaxLineBytes>>20)
+		}
+		l.long = append(l.long, line...)
+		if err != bufio.ErrBufferFull {
+			return l.long, err
+		}
+	}
+}
+
+// Drop drops the memory of a long line.
+func (l *Lines) Drop() { l.Line, l.long = nil, nil }

@@ -5,8 +5,10 @@
 //	object.go   the objects of the API
 //	content.go  the content of a file on disk
 //	files.go    uploading, reading and deleting files
-//	validate.go the lines of an input file
+//	input.go    reading the lines of an input file
+//	validate.go what is checked of them
 //	run.go      the life of a batch
+//	requests.go answering its requests
 //	routes.go   the dialect
 //
 // A folder has everything:
@@ -44,26 +46,37 @@ import (
 	"headroom/engine/guard"
 	"headroom/engine/problem"
 	"headroom/engine/seal"
+	"headroom/engine/server"
 )
 
 // Limits of what clients may store. Each applies to the holder of one API key, except
 // maxUnfinished.
 const (
-	maxFileBytes  = 200 << 20 // of an uploaded file, as at OpenAI
-	maxLines      = 50_000    // of an input file, as at OpenAI
-	maxFiles      = 1000      // that are not expired
-	maxBytes      = 4 << 30   // of all files
-	maxBatches    = 1000      // ended ones included
-	maxUnfinished = 64        // batches of all keys
-	maxLineErrors = 100       // that a failed batch lists
+	maxFileBytes     = 200 << 20 // of an uploaded file, as at OpenAI
+	maxLines         = 50_000    // of an input file, as at OpenAI
+	maxFiles         = 1000      // that are not expired
+	maxBytes         = 4 << 30   // of all files
+	maxBatches       = 1000      // ended ones included
+	maxOwnUnfinished = 32        // batches of one key
+	maxUnfinished    = 64        // batches of all keys
+	maxLineErrors    = 100       // that a failed batch lists
 	// maxMessageBytes bounds the message of such an error, since the index has all of them.
-	maxMessageBytes = 200
-	maxMetadata     = 16 // pairs of a batch
-	maxIndexBytes   = 64 << 20
-	keepTime        = 30 * 24 * time.Hour // of files and of ended batches
-	window          = 24 * time.Hour      // for the completion of a batch
-	minKeep         = time.Hour           // the shortest expires_after
-	defaultWorkers  = 16                  // requests that run or wait at once
+	maxMessageBytes  = 200
+	maxMetadata      = 16                  // pairs of a batch
+	maxMetadataBytes = 4 << 20             // of all batches
+	keepTime         = 30 * 24 * time.Hour // of files and of ended batches
+	window           = 24 * time.Hour      // for the completion of a batch
+	minKeep          = time.Hour           // the shortest expires_after
+	defaultWorkers   = 16                  // requests that run or wait at once
+)
+
+// Limits of the index.
+const (
+	maxIndexBytes = 64 << 20 // of the sealed file
+	maxIndexText  = maxIndexBytes - 1<<20
+	// maxGrowth is how much longer an unfinished batch may get: its errors, IDs and times. A byte
+	// of a message takes up to 6 in JSON.
+	maxGrowth = maxLineErrors*(6*maxMessageBytes+300) + 4<<10
 )
 
 // Options configure a Store. Dir and Key are required.
@@ -78,6 +91,8 @@ type Options struct {
 
 	now        func() time.Time // for tests
 	fileBytes  int64            // 0: maxFileBytes
+	indexText  int              // 0: maxIndexText
+	slotBytes  int              // 0: the constant
 	firstPause time.Duration    // before a request is sent again; 0: 1 s
 }
 
@@ -85,13 +100,15 @@ type Options struct {
 // concurrent use.
 type Store struct {
 	o     Options
-	slots chan struct{} // one for each request that runs
+	turn  chan struct{} // of the batch that reads its next request
+	slots chan struct{} // one for each request that runs, several for a long one
 
 	mu      sync.Mutex
 	lock    *flock.Flock // nil: not open
 	key     seal.Key
 	index   index
 	answer  http.Handler       // nil: not started
+	spare   *server.Spare      // processor time
 	runs    map[string]*run    // by the ID of the batch
 	ctx     context.Context    // of all runs
 	stop    context.CancelFunc // ends ctx
@@ -114,20 +131,27 @@ func New(o Options) *Store {
 	if o.fileBytes == 0 {
 		o.fileBytes = maxFileBytes
 	}
+	if o.slotBytes == 0 {
+		o.slotBytes = slotBytes
+	}
+	if o.indexText == 0 {
+		o.indexText = maxIndexText
+	}
 	if o.firstPause == 0 {
 		o.firstPause = time.Second
 	}
-	s := &Store{o: o, slots: make(chan struct{}, o.Workers), runs: map[string]*run{}}
+	s := &Store{o: o, turn: make(chan struct{}, 1), slots: make(chan struct{}, o.Workers),
+		runs: map[string]*run{}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }
 
-// Start lets batches run: answer answers their requests. It goes on with those that an earlier run
-// has left.
-func (s *Store) Start(answer http.Handler) {
+// Start lets batches run: answer answers their requests, and spare is the time for all other work
+// on them. It goes on with those that an earlier run has left.
+func (s *Store) Start(answer http.Handler, spare *server.Spare) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.answer = answer
+	s.answer, s.spare = answer, spare
 	if _, err := os.Lstat(s.indexPath()); err != nil {
 		return // there is nothing to go on with, so no key is needed
 	}
@@ -189,6 +213,17 @@ func isIndex(path string) bool {
 	return err == nil && (seal.IsFile(data) || len(data) == 0)
 }
 
+// opened calls do with the folder open. It holds mu meanwhile. Every request for files and batches
+// begins with it.
+func opened[T any](s *Store, do func() (T, error)) (v T, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return v, err
+	}
+	return do()
+}
+
 // open locks the folder and reads the index, unless that is done, and drops what has expired. The
 // caller holds mu. The error is a Problem.
 func (s *Store) open() error {
@@ -208,8 +243,10 @@ func (s *Store) open() error {
 	}
 	lock, err := disk.TryLock(filepath.Join(s.o.Dir, lockName), 0o600)
 	if errors.Is(err, disk.ErrLocked) {
-		return problem.New(problem.Overloaded, "Another Headroom has files and batches open", "",
-			"Send the request to that one, or quit it.")
+		return problem.New(problem.Overloaded,
+			"Another Headroom server on this computer has the files and batches",
+			"only one server at a time can have them",
+			"Send the request to that server, or quit it and try again.")
 	}
 	if err != nil {
 		return unwritable(err)
@@ -260,15 +297,31 @@ func readIndex(path string, key seal.Key) (x index, err error) {
 }
 
 // save writes the index. The caller holds mu.
-func (s *Store) save() error {
+func (s *Store) save() error { return s.saveWithin(s.o.indexText) }
+
+// saveNew writes the index with a new file or batch, unless the list is nearly full. It leaves room
+// for the ends of all unfinished batches: what was accepted can always be saved. The caller holds
+// mu.
+func (s *Store) saveNew() error {
+	unfinished := 0
+	for _, b := range s.index.Batches {
+		if !b.Status.ended() {
+			unfinished++
+		}
+	}
+	return s.saveWithin(s.o.indexText - unfinished*maxGrowth)
+}
+
+// saveWithin writes the index if its text has at most so many bytes: a longer one could not be read
+// again.
+func (s *Store) saveWithin(limit int) error {
 	data, err := json.Marshal(s.index)
-	if err == nil && len(data) > maxIndexBytes-1<<20 {
-		// A longer one could not be read again.
+	switch {
+	case err != nil:
+		return problem.Wrap(problem.Internal, err, "The list of files cannot be written", "")
+	case len(data) > limit:
 		return problem.New(problem.TooLarge, "The list of files and batches is full",
 			fmt.Sprintf("it has %d bytes", len(data)), "Delete files, or wait until some expire.")
-	}
-	if err != nil {
-		return problem.Wrap(problem.Internal, err, "The list of files cannot be written", "")
 	}
 	sealed := seal.NewHeader(s.key.ID(), chunkBytes, 0, 0).File(s.key, []byte(indexName), data)
 	if err := disk.WriteFile(s.indexPath(), sealed, 0o600); err != nil {

@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"headroom/app/batch"
 	"headroom/engine/guard"
 	"headroom/engine/openai"
 	"headroom/engine/seal"
@@ -74,6 +73,7 @@ type world struct {
 	keys   map[string]bool // that exist
 	now    time.Time
 	fake   *fake
+	spare  *server.Spare
 	store  *Store
 	server *server.Server
 }
@@ -102,7 +102,8 @@ func (w *world) begin() {
 		}})
 	w.server = server.New(server.Options{Dialects: []server.Dialect{openai.Dialect{}, w.store},
 		Models: none{}, Log: slog.New(slog.DiscardHandler)})
-	w.store.Start(w.fake)
+	w.spare = server.NewSpare()
+	w.store.Start(w.fake, w.spare)
 }
 
 func caller(id string) *guard.Caller {
@@ -468,10 +469,28 @@ func TestRefused(t *testing.T) {
 		if status != c.status || !strings.Contains(text, c.part) {
 			t.Errorf("%s: %d %s, expected %d with %q", c.name, status, text, c.status, c.part)
 		}
-		kind, body = formOf("x", "purpose", "batch")
-		status, _ = w.ask("", http.MethodPost, "/v1/files", kind, body[:len(body)-20])
-		if status != 400 {
-			t.Errorf("half a form: %d", status)
+	}
+	kind, body := formOf("x", "purpose", "batch")
+	form := string(body)
+	for _, c := range []struct{ name, kind, body, part string }{
+		{"half a form", kind, form[:len(form)-20], "The form ends too early"},
+		{"nothing", kind, "", "The form ends too early"},
+		{"no boundary", "multipart/form-data", form, "expected multipart/form-data with a"},
+		{"a broken header", kind, strings.Replace(form, "Content-D", "\x00:: ", 1),
+			"The form cannot be read"},
+		{"no file name", kind, strings.Replace(form, "; filename=\"questions.jsonl\"", "", 1),
+			"has no file name"},
+		{"an empty file name", kind, strings.Replace(form, "questions.jsonl", "", 1),
+			"has no file name"},
+		{"a folder above", kind, strings.Replace(form, "questions.jsonl", "..", 1),
+			"has the file name \\\"..\\\""},
+		{"a path to it", kind, strings.Replace(form, "questions.jsonl", `a\\..`, 1),
+			"Send it with another name"},
+	} {
+		status, text := w.ask("", http.MethodPost, "/v1/files", c.kind, []byte(c.body))
+		if status != 400 || !strings.Contains(text, c.part) ||
+			strings.Contains(text, "multipart:") || strings.Contains(text, "EOF") {
+			t.Errorf("%s: %d %s, expected %q", c.name, status, text, c.part)
 		}
 	}
 	w.refused("", http.MethodPost, "/v1/files", "{}", 400, "form")
@@ -568,7 +587,8 @@ func TestTwoPrograms(t *testing.T) {
 	first := w.store
 	w.store = nil
 	w.begin()
-	w.refused("", http.MethodGet, "/v1/files", "", 503, "Another Headroom")
+	w.refused("", http.MethodGet, "/v1/files", "", 503,
+		"Another Headroom server on this computer")
 	first.Close()
 	if l := must[List](w, "", http.MethodGet, "/v1/files", ""); len(l.Data) != 1 {
 		t.Errorf("after the other has ended: %+v", l)
@@ -593,70 +613,10 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestQuotas: what one key may store, and how many batches there may be. Another key is not
-// affected.
-func TestQuotas(t *testing.T) {
-	w := newWorld(t)
-	hold := make(chan struct{})
-	w.fake.hold = func(string) { <-hold }
-	f := w.upload("ann", question("a"))
-	body := fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/chat/completions",`+
-		`"completion_window":"24h"}`, f.ID)
-	for range maxUnfinished {
-		w.create("ann", f.ID)
-	}
-	w.refused("ann", http.MethodPost, "/v1/batches", body, 429, "too many batches")
-	close(hold)
-	w.store.mu.Lock()
-	for i := range maxBatches {
-		w.store.index.Batches = append(w.store.index.Batches, &storedBatch{Owner: "bob",
-			Batch: Batch{ID: fmt.Sprint("old", i), Status: completed, CreatedAt: w.now.Unix()}})
-	}
-	w.store.mu.Unlock()
-	g := w.upload("bob", question("a"))
-	w.refused("bob", http.MethodPost, "/v1/batches", strings.Replace(body, f.ID, g.ID, 1), 429,
-		"too many batches")
-
-	kind, form := formOf("x", "purpose", "batch")
-	full := func(what string, part string) {
-		if status, text := w.ask("bob", http.MethodPost, "/v1/files", kind, form); status != 409 ||
-			!strings.Contains(text, part) {
-			t.Errorf("%s: %d %s", what, status, text)
-		}
-	}
-	w.store.mu.Lock()
-	stored := w.store.index.file(g.ID)
-	stored.Bytes = maxBytes
-	w.store.mu.Unlock()
-	full("too many bytes", "stored too much")
-	w.store.mu.Lock()
-	stored.Bytes = 1
-	for i := range maxFiles {
-		w.store.index.Files = append(w.store.index.Files, &storedFile{Owner: "bob",
-			File: File{ID: fmt.Sprint("f", i), ExpiresAt: w.now.Unix() + 9}})
-	}
-	w.store.mu.Unlock()
-	full("too many files", "1000 files")
-	w.upload("ann", question("a"))
-	many := []string{"purpose", "batch"}
-	for range maxParts {
-		many = append(many, "purpose", "batch")
-	}
-	kind, form = formOf("x", many...)
-	if status, text := w.ask("ann", http.MethodPost, "/v1/files", kind, form); status != 400 ||
-		!strings.Contains(text, "too many fields") {
-		t.Errorf("many fields: %d %s", status, text)
-	}
-	long := `{"custom_id":"a","body":"` + strings.Repeat("x", batch.MaxLineBytes)
-	if _, errs := validate(strings.NewReader(long), batch.Endpoints[0]); len(errs) != 1 ||
-		errs[0].Code != "invalid_json_line" {
-		t.Errorf("a long line: %+v", errs)
-	}
-	lines := questions("q", maxLines+1)
-	if _, errs := validate(strings.NewReader(lines), batch.Endpoints[0]); len(errs) != 1 ||
-		errs[0].Code != "too_many_requests" {
-		t.Errorf("many lines: %+v", errs)
-	}
+// validated is validate without pauses.
+func validated(input io.Reader, endpoint string) (total int, errs []LineError) {
+	total, errs, _ = validate(input, endpoint, func() error { return nil })
+	return total, errs
 }
 
 // TestFieldsInAPI: API.md has a row for each field of a batch.

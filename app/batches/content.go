@@ -223,6 +223,42 @@ func (r *reader) record() ([]byte, error) {
 	}
 }
 
+// skip skips the next n bytes of the content. It does not decrypt the records that it skips as a
+// whole.
+func (r *reader) skip(n int64) error {
+	for n > 0 && len(r.left) == 0 {
+		length, err := r.in.Peek(lengthBytes)
+		if err != nil {
+			return io.EOF
+		}
+		sealed := int64(binary.LittleEndian.Uint32(length))
+		if text := sealed - seal.TagBytes; !r.ready || text <= 0 || text > n ||
+			sealed > recordBytes {
+			break // it begins a segment, or has what is wanted, or is damaged
+		}
+		if _, err := r.in.Discard(int(lengthBytes + sealed)); err != nil {
+			return io.EOF
+		}
+		r.next++
+		r.end += lengthBytes + sealed
+		n -= sealed - seal.TagBytes
+	}
+	for n > 0 { // of the record that has the place, or of the first one of a segment
+		record, err := r.record()
+		if err != nil {
+			return err
+		}
+		if int64(len(record)) > n {
+			r.left, n = record[n:], 0
+			break
+		}
+		if n -= int64(len(record)); n > 0 {
+			return r.skip(n)
+		}
+	}
+	return nil
+}
+
 // isContent reports whether path is a file whose content was written here. A crash may have cut off
 // its beginning.
 func isContent(path string) bool {

@@ -47,7 +47,7 @@ func FuzzLines(f *testing.F) {
 	f.Add([]byte(question("a") + question("a")))
 	f.Add([]byte("{}\n\xff\n\n[1]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		total, errs := validate(bytes.NewReader(data), "/v1/chat/completions")
+		total, errs := validated(bytes.NewReader(data), "/v1/chat/completions")
 		if len(errs) > maxLineErrors || len(errs) == 0 && total == 0 {
 			t.Errorf("%d lines, %d errors", total, len(errs))
 		}

@@ -3,11 +3,14 @@ package batches
 // Uploading, reading and deleting files.
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"mime/multipart"
+	"net"
 	"net/http"
+	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -42,8 +45,9 @@ type form struct {
 func readForm(r *http.Request, save func(content io.Reader) error) (f form, err error) {
 	parts, err := r.MultipartReader()
 	if err != nil {
-		return f, problem.Wrap(problem.BadRequest, err, "The request has no form with a file",
-			"Send multipart/form-data with the fields purpose and file.")
+		return f, problem.New(problem.BadRequest, "The request has no form with a file",
+			fmt.Sprintf("its Content-Type is %.80q, expected multipart/form-data with a boundary",
+				r.Header.Get("Content-Type")), "Send a form with the fields purpose and file.")
 	}
 	fields := map[string]*string{"purpose": &f.purpose, "expires_after[anchor]": &f.anchor,
 		"expires_after[seconds]": &f.seconds}
@@ -64,7 +68,10 @@ func readForm(r *http.Request, save func(content io.Reader) error) (f form, err 
 		case name == "file" && f.file:
 			return f, badParam("file", "there are two, expected one")
 		case name == "file":
-			f.file, f.name = true, fileName(part)
+			f.file = true
+			if f.name, err = fileName(part); err != nil {
+				return f, err
+			}
 			if err := save(part); err != nil {
 				return f, err
 			}
@@ -114,30 +121,53 @@ func (f *form) keep() (time.Duration, error) {
 }
 
 // fileName returns the name that a client has given a file, for lists alone.
-func fileName(part *multipart.Part) string {
-	name := strings.ToValidUTF8(part.FileName(), "")
-	name = strings.Map(func(c rune) rune {
+func fileName(part *multipart.Part) (string, error) {
+	given := part.FileName()
+	name := strings.Map(func(c rune) rune {
 		if unicode.IsControl(c) {
 			return -1
 		}
 		return c
-	}, path.Base(strings.ReplaceAll(name, `\`, "/")))
+	}, path.Base(strings.ReplaceAll(strings.ToValidUTF8(given, ""), `\`, "/")))
+	switch {
+	case given == "":
+		return "", badParam("file", "has no file name. Send it as a file with a name, such as "+
+			"requests.jsonl")
+	case slices.Contains([]string{"", ".", "..", "/"}, strings.TrimSpace(name)):
+		return "", badParam("file", "has the file name %.80q. Send it with another name, such as "+
+			"requests.jsonl", given)
+	}
 	for len(name) > maxName {
 		runes := []rune(name)
 		name = string(runes[:len(runes)-1])
 	}
-	return name
+	return name, nil
+}
+
+// formProblem returns the error of reading a form as a client gets it. The texts of mime/multipart
+// say what its code expected, and not what is wrong with the form.
+func formProblem(err error) error {
+	var known *problem.Problem
+	var network net.Error
+	switch {
+	case errors.As(err, &known), errors.As(err, &network), errors.Is(err, os.ErrDeadlineExceeded),
+		errors.Is(err, context.Canceled):
+		return server.BodyProblem(err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return problem.New(problem.BadRequest, "The form ends too early",
+			"the boundary at its end is missing", "Send all of it.")
+	}
+	return problem.New(problem.BadRequest, "The form cannot be read",
+		"a part of it has no valid header or boundary", "Send multipart/form-data (RFC 7578).")
 }
 
 // upload stores the file of a form.
 func (s *Store) upload(r *http.Request, owner string) (File, error) {
-	s.mu.Lock()
-	err := s.open()
-	left, key := int64(0), s.key
-	if err == nil {
-		left, err = s.room(owner)
-	}
-	s.mu.Unlock()
+	var key seal.Key
+	left, err := opened(s, func() (int64, error) {
+		key = s.key
+		return s.room(owner)
+	})
 	if err != nil {
 		return File{}, err
 	}
@@ -180,7 +210,7 @@ func (s *Store) upload(r *http.Request, owner string) (File, error) {
 	}
 	if err != nil {
 		_ = destroy(s.path(f.ID))
-		return File{}, server.BodyProblem(err)
+		return File{}, formProblem(err)
 	}
 	return f.File, nil
 }
@@ -202,25 +232,23 @@ func (f *filled) Read(p []byte) (int, error) {
 // add adds an uploaded file to the index, unless others have taken its room meanwhile, or all was
 // forgotten.
 func (s *Store) add(f *storedFile, key seal.Key) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.open(); err != nil {
-		return err
-	}
-	left, err := s.room(f.Owner)
-	switch {
-	case err != nil:
-		return err
-	case f.Bytes > left:
-		return full(f.Owner, problem.Memory(maxBytes))
-	case key != s.key:
-		return problem.New(problem.Changed, "Everything was deleted meanwhile", "", "Try again.")
-	}
-	s.index.Files = append(s.index.Files, f)
-	err = s.save()
-	if err != nil {
-		s.index.Files = s.index.Files[:len(s.index.Files)-1]
-	}
+	_, err := opened(s, func() (any, error) {
+		left, err := s.room(f.Owner)
+		switch {
+		case err != nil:
+			return nil, err
+		case f.Bytes > left:
+			return nil, full(f.Owner, problem.Memory(maxBytes))
+		case key != s.key:
+			return nil, problem.New(problem.Changed, "Everything was deleted meanwhile", "",
+				"Try again.")
+		}
+		s.index.Files = append(s.index.Files, f)
+		if err = s.saveNew(); err != nil {
+			s.index.Files = s.index.Files[:len(s.index.Files)-1]
+		}
+		return nil, err
+	})
 	return err
 }
 
@@ -262,73 +290,64 @@ func (s *Store) file(owner, id string) (*storedFile, error) {
 
 // files returns the files of an owner.
 func (s *Store) files(owner, purpose string, p paging) (List, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.open(); err != nil {
-		return List{}, err
-	}
-	list := []File{}
-	for _, f := range s.index.Files {
-		if f.Owner == owner && f.Batch == "" && (purpose == "" || purpose == f.Purpose) {
-			list = append(list, f.File)
+	return opened(s, func() (List, error) {
+		list := []File{}
+		for _, f := range s.index.Files {
+			if f.Owner == owner && f.Batch == "" && (purpose == "" || purpose == f.Purpose) {
+				list = append(list, f.File)
+			}
 		}
-	}
-	// An output comes into the list when its batch has ended.
-	slices.SortStableFunc(list, func(a, b File) int { return int(a.CreatedAt - b.CreatedAt) })
-	return page(p, list, func(f File) string { return f.ID })
+		// An output comes into the list when its batch has ended.
+		slices.SortStableFunc(list, func(a, b File) int { return int(a.CreatedAt - b.CreatedAt) })
+		return page(p, list, func(f File) string { return f.ID })
+	})
 }
 
 // getFile returns a file.
 func (s *Store) getFile(owner, id string) (File, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.open(); err != nil {
-		return File{}, err
-	}
-	f, err := s.file(owner, id)
-	if err != nil {
-		return File{}, err
-	}
-	return f.File, nil
+	return opened(s, func() (File, error) {
+		f, err := s.file(owner, id)
+		if err != nil {
+			return File{}, err
+		}
+		return f.File, nil
+	})
 }
 
 // read opens the content of a file.
-func (s *Store) read(owner, id string) (File, *reader, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.open(); err != nil {
-		return File{}, nil, err
-	}
-	f, err := s.file(owner, id)
-	if err != nil {
-		return File{}, nil, err
-	}
-	r, err := open(s.path(id), s.key, id)
-	if err != nil {
-		return File{}, nil, problem.Wrap(problem.Internal, err, "The file cannot be read", "")
-	}
-	return f.File, r, nil
+func (s *Store) read(owner, id string) (f File, content *reader, err error) {
+	content, err = opened(s, func() (*reader, error) {
+		stored, err := s.file(owner, id)
+		if err != nil {
+			return nil, err
+		}
+		f = stored.File
+		r, err := open(s.path(id), s.key, id)
+		if err != nil {
+			return nil, problem.Wrap(problem.Internal, err, "The file cannot be read", "")
+		}
+		return r, nil
+	})
+	return f, content, err
 }
 
 // deleteFile deletes a file.
-func (s *Store) deleteFile(owner, id string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.open(); err != nil {
-		return err
-	}
-	f, err := s.file(owner, id)
-	if err != nil {
-		return err
-	}
-	if b := s.user(id); b != nil {
-		return problem.New(problem.Exists, "The file is in use",
-			"the batch "+b.ID+" reads it", "Cancel the batch first, or wait for its end.")
-	}
-	if err := destroy(s.path(id)); err != nil {
-		return problem.Wrap(problem.Internal, err, "The file cannot be deleted",
-			"Check the permissions of Headroom's folders.")
-	}
-	s.index.Files = slices.DeleteFunc(s.index.Files, func(o *storedFile) bool { return o == f })
-	return s.save()
+func (s *Store) deleteFile(owner, id string) (Deleted, error) {
+	return opened(s, func() (Deleted, error) {
+		f, err := s.file(owner, id)
+		if err != nil {
+			return Deleted{}, err
+		}
+		if b := s.user(id); b != nil {
+			return Deleted{}, problem.New(problem.Exists, "The file is in use",
+				"the batch "+b.ID+" reads it", "Cancel the batch first, or wait for its end.")
+		}
+		if err := destroy(s.path(id)); err != nil {
+			return Deleted{}, problem.Wrap(problem.Internal, err, "The file cannot be deleted",
+				"Check the permissions of Headroom's folders.")
+		}
+		s.index.Files = slices.DeleteFunc(s.index.Files,
+			func(o *storedFile) bool { return o == f })
+		return Deleted{ID: id, Object: "file", Deleted: true}, s.save()
+	})
 }

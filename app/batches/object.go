@@ -123,6 +123,8 @@ type storedBatch struct {
 	Owner  string `json:"owner"`
 	Output string `json:"output"` // ID of the file for answers
 	Faults string `json:"faults"` // ID of the file for errors
+	// Validated says that all lines of the input are requests.
+	Validated bool `json:"validated,omitempty"`
 }
 
 // index is all files and batches, the oldest first.

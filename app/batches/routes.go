@@ -99,11 +99,7 @@ func (s *Store) handleContent(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Store) handleDelete(r *http.Request, _ server.Models) (any, error) {
-	id := r.PathValue("id")
-	if err := s.deleteFile(ownerOf(r.Context()), id); err != nil {
-		return nil, err
-	}
-	return Deleted{ID: id, Object: "file", Deleted: true}, nil
+	return s.deleteFile(ownerOf(r.Context()), r.PathValue("id"))
 }
 
 func (s *Store) handleBatches(r *http.Request, _ server.Models) (any, error) {

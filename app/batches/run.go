@@ -9,16 +9,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"slices"
 	"sync"
-	"time"
 
 	"headroom/app/batch"
 	"headroom/engine/generate"
-	"headroom/engine/guard"
 	"headroom/engine/problem"
 	"headroom/engine/seal"
 )
@@ -41,38 +38,78 @@ type run struct {
 
 	mu          sync.Mutex
 	out, faults *writer
-	answered    map[string]bool // custom_ids
+	answered    map[idHash]bool // custom_ids
 }
 
 // create adds a batch and starts it.
 func (s *Store) create(owner string, q newBatch) (Batch, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.open(); err != nil {
-		return Batch{}, err
-	}
-	f, err := s.file(owner, q.InputFileID)
-	if err != nil {
-		return Batch{}, badParam("input_file_id", "there is no file %.80q", q.InputFileID)
-	}
-	if f.Purpose != purposeInput {
-		return Batch{}, badParam("input_file_id", "the file has the purpose %q, expected %q",
-			f.Purpose, purposeInput)
-	}
-	unfinished, own := 0, 0
+	return opened(s, func() (Batch, error) {
+		f, err := s.file(owner, q.InputFileID)
+		if err != nil {
+			return Batch{}, badParam("input_file_id", "there is no file %.80q", q.InputFileID)
+		}
+		if f.Purpose != purposeInput {
+			return Batch{}, badParam("input_file_id", "the file has the purpose %q, expected %q",
+				f.Purpose, purposeInput)
+		}
+		if err := s.roomForBatch(owner, q.metadata); err != nil {
+			return Batch{}, err
+		}
+		b := s.newBatch(owner, q)
+		if err := s.saveNew(); err != nil {
+			s.index.Batches = s.index.Batches[:len(s.index.Batches)-1]
+			s.index.Files = s.index.Files[:len(s.index.Files)-2]
+			return Batch{}, err
+		}
+		s.launch(b)
+		return b.copied(), nil
+	})
+}
+
+// roomForBatch returns a Problem if an owner, or all of them, may not have another batch. The
+// caller holds mu.
+func (s *Store) roomForBatch(owner string, metadata map[string]string) error {
+	unfinished, ownUnfinished, own, bytes := 0, 0, 0, metadataBytes(metadata)
 	for _, b := range s.index.Batches {
 		if !b.Status.ended() {
 			unfinished++
 		}
 		if b.Owner == owner {
 			own++
+			bytes += metadataBytes(b.Metadata)
+			if !b.Status.ended() {
+				ownUnfinished++
+			}
 		}
 	}
-	if unfinished >= maxUnfinished || own >= maxBatches {
-		return Batch{}, problem.New(problem.Busy, "There are too many batches",
-			fmt.Sprintf("at most %d may be unfinished, and a key may have %d", maxUnfinished,
-				maxBatches), "Wait until some have ended.")
+	of, limit := "an API key", ""
+	switch {
+	case own >= maxBatches:
+		limit = fmt.Sprintf("may have %d of the last 31 days", maxBatches)
+	case ownUnfinished >= maxOwnUnfinished:
+		limit = fmt.Sprintf("may have %d that are unfinished", maxOwnUnfinished)
+	case unfinished >= maxUnfinished:
+		of, limit = "all API keys together", fmt.Sprintf("may have %d that are unfinished",
+			maxUnfinished)
+	case bytes > maxMetadataBytes:
+		limit = "may have metadata of " + problem.Memory(maxMetadataBytes) + " in all of them"
+	default:
+		return nil
 	}
+	return problem.New(problem.Busy, "There are too many batches", of+" "+limit,
+		"Wait until some have ended.")
+}
+
+// metadataBytes returns the length of texts in an index, at most.
+func metadataBytes(texts map[string]string) (n int) {
+	for name, value := range texts {
+		n += 6 * (len(name) + len(value))
+	}
+	return n
+}
+
+// newBatch adds a batch and its output files to the index. The caller holds mu.
+func (s *Store) newBatch(owner string, q newBatch) *storedBatch {
 	now := s.o.now()
 	b := &storedBatch{Owner: owner, Batch: Batch{ID: generate.NewID("batch_"), Object: "batch",
 		Endpoint: q.Endpoint, InputFileID: q.InputFileID, CompletionWindow: q.CompletionWindow,
@@ -84,13 +121,7 @@ func (s *Store) create(owner string, q newBatch) (Batch, error) {
 		s.index.Files = append(s.index.Files, f)
 	}
 	s.index.Batches = append(s.index.Batches, b)
-	if err := s.save(); err != nil {
-		s.index.Batches = s.index.Batches[:len(s.index.Batches)-1]
-		s.index.Files = s.index.Files[:len(s.index.Files)-2]
-		return Batch{}, err
-	}
-	s.launch(b)
-	return b.copied(), nil
+	return b
 }
 
 // launch starts a batch that has not ended. The caller holds mu.
@@ -98,7 +129,7 @@ func (s *Store) launch(b *storedBatch) {
 	if s.answer == nil || s.closed || b.Status.ended() || s.runs[b.ID] != nil {
 		return
 	}
-	r := &run{s: s, b: b, key: s.key, answer: s.answer, answered: map[string]bool{}}
+	r := &run{s: s, b: b, key: s.key, answer: s.answer, answered: map[idHash]bool{}}
 	r.ctx, r.cancel = context.WithCancelCause(s.ctx)
 	if b.Status == cancelling {
 		r.cancel(errCancelled)
@@ -126,68 +157,61 @@ func (s *Store) batchOf(owner, id string) (*storedBatch, error) {
 
 // getBatch returns a batch.
 func (s *Store) getBatch(owner, id string) (Batch, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.open(); err != nil {
-		return Batch{}, err
-	}
-	b, err := s.batchOf(owner, id)
-	if err != nil {
-		return Batch{}, err
-	}
-	return b.copied(), nil
+	return opened(s, func() (Batch, error) {
+		b, err := s.batchOf(owner, id)
+		if err != nil {
+			return Batch{}, err
+		}
+		return b.copied(), nil
+	})
 }
 
 // batches returns the batches of an owner.
 func (s *Store) batches(owner string, p paging) (List, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.open(); err != nil {
-		return List{}, err
-	}
-	list := []Batch{}
-	for _, b := range s.index.Batches {
-		if b.Owner == owner {
-			list = append(list, b.copied())
+	return opened(s, func() (List, error) {
+		list := []Batch{}
+		for _, b := range s.index.Batches {
+			if b.Owner == owner {
+				list = append(list, b.copied())
+			}
 		}
-	}
-	return page(p, list, func(b Batch) string { return b.ID })
+		return page(p, list, func(b Batch) string { return b.ID })
+	})
 }
 
 // cancel ends a batch. Its requests that are being answered are not.
 func (s *Store) cancel(owner, id string) (Batch, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.open(); err != nil {
-		return Batch{}, err
-	}
-	b, err := s.batchOf(owner, id)
-	if err != nil {
-		return Batch{}, err
-	}
-	switch b.Status {
-	case cancelling, cancelled:
+	return opened(s, func() (Batch, error) {
+		b, err := s.batchOf(owner, id)
+		if err != nil {
+			return Batch{}, err
+		}
+		switch b.Status {
+		case cancelling, cancelled:
+			return b.copied(), nil
+		case validating, inProgress:
+		default:
+			return Batch{}, problem.New(problem.Exists, "The batch cannot be cancelled",
+				"its status is "+string(b.Status), "")
+		}
+		before := b.Status
+		b.set(cancelling, s.o.now())
+		if err := s.save(); err != nil {
+			b.Status, b.CancellingAt = before, nil
+			return Batch{}, err
+		}
+		if r := s.runs[id]; r != nil {
+			r.cancel(errCancelled)
+		}
 		return b.copied(), nil
-	case validating, inProgress:
-	default:
-		return Batch{}, problem.New(problem.Exists, "The batch cannot be cancelled",
-			"its status is "+string(b.Status), "")
-	}
-	b.set(cancelling, s.o.now())
-	if err := s.save(); err != nil {
-		return Batch{}, err
-	}
-	if r := s.runs[id]; r != nil {
-		r.cancel(errCancelled)
-	}
-	return b.copied(), nil
+	})
 }
 
 // all is the life of the batch, as far as it is not over. If the server is closing, it returns
 // early.
 func (r *run) all() {
 	s := r.s
-	if r.status() == validating && !r.validate() {
+	if !r.validated() && !r.validate() {
 		return
 	}
 	err := r.openOutputs()
@@ -208,9 +232,10 @@ func (r *run) all() {
 		end = failed
 	}
 	if code != "" {
-		why := err
-		if err = nil; r.validated() {
-			err = r.fillUp(code, why)
+		err = r.fillUp(code, err)
+		if s.ctx.Err() != nil {
+			_ = r.closeOutputs()
+			return
 		}
 	}
 	if end == completed {
@@ -223,7 +248,7 @@ func (r *run) all() {
 		if err != nil {
 			end = failed
 			b.Errors = &Errors{Object: "list", Data: []LineError{{Code: codeOf(err),
-				Message: problem.From(err).Error()}}}
+				Message: shortened(problem.From(err).Error())}}}
 		}
 		s.publish(b, b.Output, &b.OutputFileID, r.out)
 		s.publish(b, b.Faults, &b.ErrorFileID, r.faults)
@@ -239,17 +264,11 @@ func codeOf(err error) string {
 	return string(problem.From(err).Code)
 }
 
-func (r *run) status() Status {
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	return r.b.Status
-}
-
 // validated reports whether the lines of the input are known to be requests.
 func (r *run) validated() bool {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	return r.b.InProgressAt != nil
+	return r.b.Validated || r.b.InProgressAt != nil
 }
 
 // change changes the batch and writes the index.
@@ -278,23 +297,27 @@ func (s *Store) publish(b *storedBatch, id string, visible **string, w *writer) 
 	}
 }
 
-// validate checks the input and reports whether the batch goes on.
+// validate checks the input and reports whether the batch goes on. It does so for a batch that was
+// cancelled, too: its requests must be known to say of each that it was not answered.
 func (r *run) validate() bool {
-	input, err := open(r.s.path(r.b.InputFileID), r.key, r.b.InputFileID)
 	total, errs := 0, []LineError(nil)
-	if err == nil {
-		total, errs = validate(&interrupted{r.s.ctx, input}, r.b.Endpoint)
-		input.close()
-	} else {
-		errs = []LineError{{Code: "file_missing", Message: "The input file cannot be read."}}
-	}
-	if r.s.ctx.Err() != nil {
+	err := r.inSpare(r.s.ctx, func(yield func() error) error {
+		file, err := open(r.s.path(r.b.InputFileID), r.key, r.b.InputFileID)
+		if err != nil {
+			errs = []LineError{{Code: "file_missing", Message: "The input file cannot be read."}}
+			return nil
+		}
+		defer file.close()
+		total, errs, err = validate(file, r.b.Endpoint, yield)
+		return err
+	})
+	if err != nil { // the server is closing
 		return false
 	}
 	goesOn := len(errs) == 0
 	r.change(func(b *storedBatch) {
 		if goesOn {
-			b.RequestCounts.Total = total
+			b.RequestCounts.Total, b.Validated = total, true
 			if b.Status == validating { // and not cancelling
 				b.set(inProgress, r.s.o.now())
 			}
@@ -303,38 +326,25 @@ func (r *run) validate() bool {
 		b.Errors = &Errors{Object: "list", Data: errs}
 		r.s.publish(b, b.Output, &b.OutputFileID, nil)
 		r.s.publish(b, b.Faults, &b.ErrorFileID, nil)
-		b.set(failed, r.s.o.now())
+		end := failed
+		if b.Status == cancelling {
+			end = cancelled
+		}
+		b.set(end, r.s.o.now())
 	})
 	return goesOn
-}
-
-// interrupted is a reader that ends with its context.
-type interrupted struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (r *interrupted) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.Reader.Read(p)
 }
 
 // openOutputs opens both output files, and notes what they have.
 func (r *run) openOutputs() error {
 	s, counts := r.s, [2]int{}
-	for i, id := range []string{r.b.Output, r.b.Faults} {
-		w, n, err := r.openOutput(id)
-		if err != nil {
-			return unwritable(err)
+	if err := r.inSpare(s.ctx, func(yield func() error) (err error) {
+		if r.out, counts[0], err = r.openOutput(r.b.Output, yield); err == nil {
+			r.faults, counts[1], err = r.openOutput(r.b.Faults, yield)
 		}
-		counts[i] = n
-		if i == 0 {
-			r.out = w
-		} else {
-			r.faults = w
-		}
+		return err
+	}); err != nil {
+		return unwritable(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -344,7 +354,7 @@ func (r *run) openOutputs() error {
 
 // openOutput opens an output file to append to it, and notes the requests that it answers. It
 // returns how many these are.
-func (r *run) openOutput(id string) (w *writer, answers int, err error) {
+func (r *run) openOutput(id string, yield func() error) (w *writer, answers int, err error) {
 	path, key := r.s.path(id), r.key
 	before, err := open(path, key, id)
 	switch {
@@ -366,9 +376,12 @@ func (r *run) openOutput(id string) (w *writer, answers int, err error) {
 		if err != nil {
 			break // what was cut off or damaged is computed again
 		}
+		if err := yield(); err != nil {
+			return nil, 0, err
+		}
 		var one batch.Result
 		if json.Unmarshal(line, &one) == nil && one.CustomID != "" {
-			r.answered[one.CustomID] = true
+			r.answered[hashOf(one.CustomID)] = true
 			answers++
 		}
 		bytes += int64(len(line))
@@ -388,184 +401,4 @@ func (r *run) closeOutputs() (err error) {
 		}
 	}
 	return err
-}
-
-// requests answers what is not answered yet. Its error is why not all is.
-func (r *run) requests() error {
-	s := r.s
-	left := time.Unix(r.b.ExpiresAt, 0).Sub(s.o.now())
-	ctx, end := context.WithTimeoutCause(r.ctx, left, errExpired)
-	defer end()
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	var working sync.WaitGroup
-	mine := make(chan struct{}, s.o.Workers)
-	err := r.unanswered(func(q batch.Request) error {
-		select {
-		case mine <- struct{}{}:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		working.Go(func() {
-			defer func() { <-mine }()
-			if err := r.one(ctx, q); err != nil {
-				stop(err)
-			}
-		})
-		return nil
-	})
-	working.Wait()
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
-}
-
-// unanswered calls do with each request that is not answered yet, until do returns an error.
-func (r *run) unanswered(do func(batch.Request) error) error {
-	input, err := open(r.s.path(r.b.InputFileID), r.key, r.b.InputFileID)
-	if err != nil {
-		return problem.Wrap(problem.Internal, err, "The input file cannot be read", "")
-	}
-	defer input.close()
-	lines := batch.NewLines(input)
-	for lines.Next() {
-		q, why := batch.Parse(lines.Line)
-		if why != "" {
-			return problem.New(problem.Internal, "The input file has changed",
-				fmt.Sprintf("line %d: %s", lines.Number, why), "")
-		}
-		r.mu.Lock()
-		done := r.answered[q.CustomID]
-		r.mu.Unlock()
-		if done {
-			continue
-		}
-		q.Body = slices.Clone(q.Body)
-		if err := do(q); err != nil {
-			return err
-		}
-	}
-	if lines.Err != nil {
-		return problem.Wrap(problem.Internal, lines.Err, "The input file cannot be read", "")
-	}
-	return nil
-}
-
-// fillUp writes an error for each request that is not answered, because of the reason why.
-func (r *run) fillUp(code string, why error) error {
-	return r.unanswered(func(q batch.Request) error {
-		answer := batch.NewResult(q)
-		answer.Error = &batch.Failure{Code: code,
-			Message: "This request was not answered: " + why.Error() + "."}
-		return r.write(answer)
-	})
-}
-
-// one answers a request, and sends it again while the model cannot take it. Nothing is written if
-// ctx has ended.
-func (r *run) one(ctx context.Context, q batch.Request) error {
-	const tries = 5
-	s, pause := r.s, r.s.o.firstPause
-	for n := 1; ; n++ {
-		answer, after, err := r.ask(ctx, q)
-		if err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		switch again := again(answer); {
-		case again == never, again == sometimes && n >= tries:
-			return r.write(answer)
-		}
-		timer := time.NewTimer(max(after, pause))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return nil
-		}
-		pause = min(2*pause, 60*s.o.firstPause)
-	}
-}
-
-// ask sends a request once, when it is the turn of the batch.
-func (r *run) ask(ctx context.Context, q batch.Request) (answer batch.Result,
-	retryAfter time.Duration, err error) {
-	s := r.s
-	select {
-	case s.slots <- struct{}{}: // those who wait are served in order, so batches take turns
-	case <-ctx.Done():
-		return answer, 0, nil
-	}
-	defer func() { <-s.slots }()
-	ctx = guard.Background(ctx)
-	if r.b.Owner != "" {
-		var caller *guard.Caller
-		if s.o.Caller != nil {
-			caller = s.o.Caller(r.b.Owner)
-		}
-		if caller == nil {
-			return answer, 0, errKeyRemoved
-		}
-		ctx = guard.WithCaller(ctx, caller)
-	}
-	client := batch.Client{Handler: r.answer, Agent: "headroom batches"}
-	answer, retryAfter = client.Answer(ctx, q)
-	return answer, retryAfter, nil
-}
-
-// repetition says how often a request is sent again.
-type repetition uint8
-
-const (
-	never     repetition = iota
-	sometimes            // it may be the request's fault
-	always               // the model is busy, is being loaded, or does not run
-)
-
-func again(a batch.Result) repetition {
-	switch {
-	case a.Response == nil:
-		return never
-	case a.Response.StatusCode == http.StatusTooManyRequests,
-		a.Response.StatusCode == http.StatusServiceUnavailable:
-		return always
-	case a.Response.StatusCode > http.StatusUnavailableForLegalReasons:
-		return sometimes
-	}
-	return never
-}
-
-// write adds an answer to its output file, and counts it.
-func (r *run) write(answer batch.Result) error {
-	line, err := json.Marshal(answer)
-	if err == nil && len(line) >= recordBytes {
-		answer.Response, answer.Error = nil, &batch.Failure{Code: "too_large",
-			Message: fmt.Sprintf("The answer has %d bytes.", len(line))}
-		line, err = json.Marshal(answer)
-	}
-	if err != nil {
-		return problem.Wrap(problem.Internal, err, "An answer cannot be written", "")
-	}
-	r.mu.Lock()
-	w := r.faults
-	if answer.OK() {
-		w = r.out
-	}
-	_, err = w.Write(append(line, '\n'))
-	r.answered[answer.CustomID] = true
-	r.mu.Unlock()
-	if err != nil {
-		return unwritable(err)
-	}
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	if answer.OK() {
-		r.b.RequestCounts.Completed++
-	} else {
-		r.b.RequestCounts.Failed++
-	}
-	return nil
 }

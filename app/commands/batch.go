@@ -3,18 +3,24 @@ package commands
 // A file of requests, answered at once. The model runs in this process, as in `run`.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 
 	"headroom/app/batch"
 	"headroom/app/control"
+	"headroom/app/host"
+	"headroom/app/hub"
 	"headroom/app/service"
+	"headroom/app/settings"
 	"headroom/engine/generate"
 	"headroom/engine/problem"
 	"headroom/engine/server"
@@ -24,10 +30,34 @@ import (
 type Batch struct {
 	ModelFlags
 	OfferFlags
-	Model string `help:"Model that answers all requests: an ID, a name, an alias or a folder. Default: the bundled demo model." placeholder:"DIR_OR_NAME"`
-	JSON  bool   `name:"json" help:"Print the counts as JSON."`
-	In    string `arg:"" help:"File of requests, in the form of OpenAI's batches: one JSON object per line."`
-	Out   string `arg:"" help:"File for the answers. If it has some, the other requests are answered."`
+	Model    string `help:"Model that answers the requests, all of which name it or none: an ID, a name, an alias or a folder. Default: the model that they name, or the bundled demo model." placeholder:"DIR_OR_NAME"`
+	AnyModel bool   `help:"Let --model answer all requests, whatever model they name."`
+	JSON     bool   `name:"json" help:"Print the counts as JSON."`
+	In       string `arg:"" optional:"" help:"File of requests, in the form of OpenAI's batches: one JSON object per line."`
+	Out      string `arg:"" optional:"" help:"File for the answers. If it has some, the other requests are answered."`
+
+	// As vllm run-batch is called.
+	Input  string `short:"i" aliases:"input-file" hidden:"" type:"path"`
+	Output string `short:"o" aliases:"output-file" hidden:"" type:"path"`
+}
+
+// Validate takes both files, as arguments or as flags. kong calls it.
+func (c *Batch) Validate() error {
+	if c.Input != "" && c.In != "" && c.Out == "" { // headroom batch -i in.jsonl out.jsonl
+		c.In, c.Out = "", c.In
+	}
+	for _, file := range []struct{ argument, flag *string }{{&c.In, &c.Input},
+		{&c.Out, &c.Output}} {
+		if *file.argument != "" && *file.flag != "" {
+			return fmt.Errorf("a file is named twice: %s and %s", *file.argument, *file.flag)
+		}
+		*file.argument = cmp.Or(*file.argument, *file.flag)
+		*file.flag = ""
+	}
+	if c.In == "" || c.Out == "" {
+		return errors.New("expected two files: headroom batch requests.jsonl answers.jsonl")
+	}
+	return nil
 }
 
 // batchSequences is how many requests run at once unless a flag or setting says so: a batch waits
@@ -38,12 +68,13 @@ const batchSequences = 32
 func (c *Batch) Run(ctx context.Context, t *terminal) error {
 	file := service.OpenSettings()
 	c.sequences = batchSequences
-	h := c.newHost(file, hostUse{})
-	defer h.Close()
-	if err := c.load(ctx, h, file, &c.ModelFlags, c.Model, t, false); err != nil {
+	named, err := batch.Models(c.In)
+	if err != nil {
 		return err
 	}
-	m, err := h.Acquire("")
+	h := c.newHost(file, hostUse{})
+	defer h.Close()
+	m, err := c.start(ctx, h, file, named, t)
 	if err != nil {
 		return err
 	}
@@ -53,7 +84,7 @@ func (c *Batch) Run(ctx context.Context, t *terminal) error {
 		}})
 	begin := time.Now()
 	bar := c.bar(t.err)
-	counts, err := batch.Run(ctx, c.In, c.Out, batch.Options{Handler: s, Model: m.ID,
+	counts, err := batch.Run(ctx, c.In, c.Out, batch.Options{Handler: s, Model: c.answering(m),
 		Parallel: 2 * c.options(file.Get(), m.ID).MaxSequences, Progress: func(n batch.Counts) {
 			bar.ChangeMax(n.Total)
 			_ = bar.Set(n.Total - n.Left())
@@ -67,6 +98,80 @@ func (c *Batch) Run(ctx context.Context, t *terminal) error {
 		return err
 	}
 	return c.report(t, counts, time.Since(begin))
+}
+
+// start loads the model that answers the requests. named are the models that they name, which must
+// all be that one, unless --any-model says otherwise.
+func (c *Batch) start(ctx context.Context, h *host.Host, file *settings.File, named []batch.Named,
+	t *terminal) (m server.Model, err error) {
+	name := c.Model
+	if c.AnyModel {
+		named = nil
+	}
+	named = slices.DeleteFunc(named, func(n batch.Named) bool { return host.MeansAny(n.Model) })
+	if name == "" && len(named) > 0 {
+		if name, err = h.Resolve(named[0].Model); err != nil {
+			// It may be a model that can be downloaded, with its name in the hub.
+			if name = named[0].Model; hub.CheckID(name) != nil || len(named) > 1 {
+				return m, refuseModels(named, "")
+			}
+		}
+		if len(others(h, named, name)) > 0 {
+			return m, refuseModels(named, "")
+		}
+	}
+	if err := c.load(ctx, h, file, &c.ModelFlags, name, t, false); err != nil {
+		return m, err
+	}
+	if m, err = h.Acquire(""); err != nil {
+		return m, err
+	}
+	if wrong := others(h, named, m.ID); len(wrong) > 0 {
+		return m, refuseModels(wrong, m.ID)
+	}
+	return m, nil
+}
+
+// others returns those of the named models that are not the one with the given ID.
+func others(h *host.Host, named []batch.Named, id string) (list []batch.Named) {
+	for _, n := range named {
+		if got, err := h.Resolve(n.Model); got != id && (err == nil || n.Model != id) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// refuseModels says that requests name models that do not answer them. id is that of --model; "":
+// it was not given.
+func refuseModels(named []batch.Named, id string) error {
+	const most = 5
+	texts := []string{}
+	for _, n := range named[:min(most, len(named))] {
+		texts = append(texts, n.String())
+	}
+	if more := len(named) - most; more > 0 {
+		texts = append(texts, count(more, "more model"))
+	}
+	list, name := strings.Join(texts, ", "), cmp.Or(id, "MODEL")
+	fix := "To answer all of them with one model, add --any-model and --model " + name + "."
+	switch {
+	case id != "":
+		return problem.New(problem.BadRequest, "Requests name another model than "+id, list, fix)
+	case len(named) > 1:
+		return problem.New(problem.BadRequest, "The requests name several models", list,
+			"Give each model a file of its own. "+fix)
+	}
+	return problem.New(problem.ModelNotFound, "The requests name a model that is not there", list,
+		fix)
+}
+
+// answering returns the model that answers whatever a request names; "": that which it names.
+func (c *Batch) answering(m server.Model) string {
+	if c.AnyModel {
+		return m.ID
+	}
+	return ""
 }
 
 func (c *Batch) bar(out io.Writer) *progressbar.ProgressBar {

@@ -23,7 +23,7 @@ func TestBatch(t *testing.T) {
 			`{"custom_id":"%d","method":"POST","url":%q,"body":%s}`, len(lines), url, body))
 	}
 	chat := func(text string) string {
-		return fmt.Sprintf(`{"model":"gpt-4o","temperature":0,"max_tokens":12,`+
+		return fmt.Sprintf(`{"model":"headroom-demo","temperature":0,"max_tokens":12,`+
 			`"chat_template_kwargs":{"enable_thinking":false},"messages":[`+
 			`{"role":"user","content":%q}]}`, text)
 	}
@@ -67,6 +67,57 @@ func TestBatch(t *testing.T) {
 		if code, _, errOut := headroom("", "batch", c.in, c.out); code != 1 ||
 			!strings.Contains(errOut, c.want) {
 			t.Errorf("exit %d, %s; want %q", code, errOut, c.want)
+		}
+	}
+}
+
+// TestBatchModels: which model answers, and what is said if requests name another one: before any
+// request runs, with their lines.
+func TestBatchModels(t *testing.T) {
+	dir := isolate(t)
+	in := filepath.Join(dir, "in.jsonl")
+	for i, c := range []struct {
+		models []string // of the requests; "": none
+		args   []string
+		want   string // parts of the error; "": all are answered
+	}{
+		{[]string{"headroom-demo", "", "default"}, nil, ""},
+		{[]string{"gpt-4o", "", "gpt-4o"}, nil,
+			`The requests name a model that is not there|"gpt-4o" (lines 1, 3)`},
+		{[]string{"headroom-demo", "a", "a", "a", "a"}, nil, "The requests name several models|" +
+			`"headroom-demo" (line 1), "a" (lines 2, 3, 4 and 1 more)`},
+		{[]string{"", "gpt-4o"}, []string{"--model", "headroom-demo"},
+			`Requests name another model than headroom-demo|"gpt-4o" (line 2)`},
+		{[]string{"", "gpt-4o", "a"}, []string{"--model", "headroom-demo", "--any-model"}, ""},
+	} {
+		var text strings.Builder
+		for i, m := range c.models {
+			name := ""
+			if m != "" {
+				name = fmt.Sprintf(`"model":%q,`, m)
+			}
+			fmt.Fprintf(&text, `{"custom_id":"%d","url":"/v1/completions","body":{%s"prompt":"A",`+
+				`"max_tokens":1}}`+"\n", i, name)
+		}
+		if err := os.WriteFile(in, []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out := filepath.Join(dir, fmt.Sprint(i))
+		code, _, errOut := headroom("", append(append([]string{"batch"}, c.args...), "-i", in,
+			"--output", out)...)
+		message, why, _ := strings.Cut(c.want, "|")
+		if (code == 0) != (c.want == "") || !strings.Contains(errOut, message) ||
+			!strings.Contains(errOut, why) {
+			t.Errorf("%q %q: exit %d, %s", c.models, c.args, code, errOut)
+		}
+		if _, err := os.Stat(out); (err == nil) != (c.want == "") {
+			t.Errorf("%q: the answers: %v", c.models, err)
+		}
+	}
+	for _, args := range [][]string{{in}, {}, {"-i", in}, {in, "x", "--output", "y"}} {
+		if code, _, errOut := headroom("", append([]string{"batch"}, args...)...); code == 0 ||
+			!strings.Contains(errOut, "file") {
+			t.Errorf("%q: exit %d, %s", args, code, errOut)
 		}
 	}
 }

@@ -125,6 +125,10 @@ func (h *Host) askedModel(id string, models []library.Model, rules RequestRules)
 // anyModel are the names by which clients ask for whichever model is loaded.
 var anyModel = []string{"", "default", "default_model"}
 
+// MeansAny reports whether a request with this name asks for whichever model is loaded, unless a
+// model has the name.
+func MeansAny(name string) bool { return slices.Contains(anyModel, name) }
+
 // named returns the model that a client means by a name, and its instance, nil for none: the first
 // of library.Meant, whatever is loaded. If requests load no models, only those in memory can be
 // meant by a name of several. The error is a Problem. The caller holds mu.

@@ -158,7 +158,7 @@ func New(o Options) (*Service, error) {
 		Agents:  agents.New(filepath.Dir(o.Settings.Path()), agents.Here(), s.keys),
 		Updates: s.Updates,
 		Server:  s.awake.Handler(endpoint), ServerPaths: endpoint.Paths()})
-	s.batches.Start(s.awake.Handler(endpoint.Inside()))
+	s.batches.Start(s.awake.Handler(endpoint.Inside()), endpoint.Spare())
 	s.announce()
 	return s, nil
 }

@@ -198,12 +198,15 @@ func skipValue(raw []byte, at int) int {
 
 // skipText returns the end of the string at a position.
 func skipText(raw []byte, at int) int {
-	for at++; raw[at] != '"'; at++ {
-		if raw[at] == '\\' {
+	for at++; ; {
+		switch at += plain(raw[at:]); raw[at] {
+		case '"':
+			return at + 1
+		case '\\':
 			at++
 		}
+		at++
 	}
-	return at + 1
 }
 
 // Trimmed returns a value without white space around it.

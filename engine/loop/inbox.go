@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"headroom/engine/chat"
@@ -23,6 +24,9 @@ const closeTimeout = 10 * time.Second
 type inbox struct {
 	wake  chan struct{} // capacity 1: holds a value if the inbox may not be empty
 	ended chan struct{} // closed when the loop has returned
+	// urgent is true if there is a request that is not in the background. It stops a step of the
+	// background alone.
+	urgent atomic.Bool
 
 	mu            sync.Mutex
 	submitted     []*request
@@ -87,6 +91,7 @@ func (l *Loop) runOnLoop(f func()) {
 func (l *Loop) takeInbox() bool {
 	b := &l.inbox
 	b.mu.Lock()
+	b.urgent.Store(false)
 	submitted, endings, calls, closing := b.submitted, b.endings, b.calls, b.closing
 	b.submitted, b.endings, b.calls = nil, nil, nil
 	b.mu.Unlock()
@@ -291,6 +296,9 @@ func (l *Loop) enqueue(q *request) error {
 	if accepted {
 		b.submitted = append(b.submitted, q)
 		b.live[q] = true
+		if !q.Background {
+			b.urgent.Store(true)
+		}
 		b.signal()
 	}
 	b.mu.Unlock()

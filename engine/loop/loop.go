@@ -146,6 +146,7 @@ type Loop struct {
 	stall prefillStall
 	// background is what steps with background rows cost the other requests.
 	background background
+	stops      int // steps of the background that were stopped
 	drafts     drafts
 	counters   counters
 }
@@ -250,6 +251,8 @@ func (l *Loop) step(work []sched.Work, restoreErr error) {
 	}
 	switch {
 	case next == nil:
+	case next.err == runner.ErrStopped:
+		l.stopped(next)
 	case next.async && l.throttled.idleShare() == 0:
 		l.steps.inFlight = next
 	default:

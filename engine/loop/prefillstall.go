@@ -42,14 +42,18 @@ func (p *prefillStall) mixedTokens(maxStall time.Duration) int {
 
 // sizeMixedChunks observes a step and sets the chunk size of the following mixed passes.
 func (l *Loop) sizeMixedChunks(work []sched.Work, took time.Duration) {
-	tokens := 0
+	l.stall.observe(promptTokens(work), took)
+	if n := l.stall.mixedTokens(l.config.MaxPrefillStall); n > 0 {
+		l.sched.SetMixedChunkTokens(n)
+	}
+}
+
+// promptTokens returns the number of prompt tokens of a step.
+func promptTokens(work []sched.Work) (tokens int) {
 	for _, w := range work {
 		if n := w.To - w.From - w.Drafts; n > 1 {
 			tokens += n
 		}
 	}
-	l.stall.observe(tokens, took)
-	if n := l.stall.mixedTokens(l.config.MaxPrefillStall); n > 0 {
-		l.sched.SetMixedChunkTokens(n)
-	}
+	return tokens
 }

@@ -232,6 +232,8 @@ func (l *Loop) execute(s *step) (err error) {
 	case len(s.scoredRows) > 0:
 		s.logits, err = l.runner.StepScored(s.tokens, s.spans, s.logitRows, s.scoredRows, s.score,
 			s.rounds()...)
+	case l.stoppable(s):
+		s.logits, err = l.runner.StepUntil(&l.inbox.urgent, s.tokens, s.spans, s.logitRows)
 	default:
 		s.logits, err = l.runner.Step(s.tokens, s.spans, s.logitRows, s.rounds()...)
 	}
@@ -285,6 +287,7 @@ func (l *Loop) complete(s *step) {
 	}
 	l.steps.lastEnd, l.steps.lastTook = now, now.Sub(from)
 	l.sizeMixedChunks(s.work, l.steps.lastTook)
+	l.sizeBackgroundChunks(s.work, l.steps.lastTook)
 	l.stepTime.complete(s.work, l.steps.lastTook)
 	l.background.observe(s.work, l.steps.lastTook)
 	l.sched.ShareSteps(l.background.allowed())

@@ -60,6 +60,13 @@ func (l *Loop) DraftModelRows() int {
 	return <-answer
 }
 
+// Stops returns how many steps of the background were stopped. It is for tests.
+func (l *Loop) Stops() int {
+	answer := make(chan int, 1)
+	l.runOnLoop(func() { answer <- l.stops })
+	return <-answer
+}
+
 // LackingWait makes requests wait so long for memory. No request may be in flight. It is for tests.
 func (l *Loop) LackingWait(d time.Duration) { l.lackingWait = d }
 

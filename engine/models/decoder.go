@@ -374,6 +374,9 @@ func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) 
 		c.RMSNormTo(x, h, norm, m.eps)
 	}
 	for i, layer := range m.layers {
+		if c.Stopped() {
+			return x
+		}
 		if o := b.Outputs; o != nil && i == m.outputs && i > 0 {
 			if len(o.Rows) == 0 {
 				return x
@@ -400,6 +403,9 @@ func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) 
 			m.dflash.keep(c, i, h, features)
 		}
 		c.Release(mark)
+	}
+	if c.Stopped() {
+		return x
 	}
 	if m.dflash != nil {
 		m.dflash.append(c, b, features, memory[len(m.layers):])

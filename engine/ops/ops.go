@@ -6,6 +6,7 @@ package ops
 import (
 	"fmt"
 	"math"
+	"sync/atomic"
 
 	"headroom/kernels"
 	"headroom/kernels/activation"
@@ -26,6 +27,9 @@ type Context struct {
 	Device kernels.Device
 	// Split is matmul.Linear.Split of all products.
 	Split bool
+	// Stop ends a pass early when it becomes true: a model then returns after its current layer,
+	// and what it returns is of no use. nil: nothing does.
+	Stop *atomic.Bool
 
 	arena   []*kernels.Buffer // of longest bytes each, apart from the last one
 	longest int
@@ -110,6 +114,9 @@ func (c *Context) SetPrefill(spans []kernels.Span) {
 	c.prefill = c.prefill[:0].Of(spans)
 	c.adapters.setSpans(spans)
 }
+
+// Stopped reports whether the pass shall end early.
+func (c *Context) Stopped() bool { return c.Stop != nil && c.Stop.Load() }
 
 // Mark returns the current position in the arena, for Release.
 func (c *Context) Mark() int { return c.used }

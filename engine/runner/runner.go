@@ -5,7 +5,9 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"headroom/engine/batch"
 	"headroom/engine/cache"
@@ -176,6 +178,28 @@ func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32,
 	}
 	defer r.ops.Release(r.ops.Mark()) // also frees the activations if the pass panics
 	x := r.forward(tokens, spans, rounds, logits)
+	return r.logits(x, logits)
+}
+
+// ErrStopped is the error of a pass that was stopped.
+var ErrStopped = errors.New("runner: the pass was stopped")
+
+// StepUntil is Step for a pass that ends with ErrStopped, after the layer that is being computed,
+// when stop becomes true. The same tokens can then be computed again: what the pass has written to
+// pages is written again. A recurrent state or a state that is kept cannot: the model must have
+// none, and the device must be synchronous.
+func (r *Runner) StepUntil(stop *atomic.Bool, tokens []int32, spans []kernels.Span,
+	logits []int32) ([]float32, error) {
+	if err := r.fits(tokens); err != nil {
+		return nil, err
+	}
+	r.ops.Stop = stop
+	defer func() { r.ops.Stop = nil }()
+	defer r.ops.Release(r.ops.Mark())
+	x := r.forward(tokens, spans, nil, logits)
+	if r.ops.Stopped() {
+		return nil, ErrStopped
+	}
 	return r.logits(x, logits)
 }
 

@@ -9,7 +9,8 @@ package sched
 //   - A step with rows of others has none of the background, unless ShareSteps allows it. The owner
 //     measures what such a step costs the others (engine/loop/background.go).
 //   - A step of the background alone has at most MixedChunkTokens of prompts, so that a sequence
-//     that arrives meanwhile waits no longer than beside any other prompt.
+//     that arrives meanwhile waits no longer than beside any other prompt. BackgroundChunkTokens is
+//     a lower limit where such a step cannot be stopped.
 //
 // None of this changes a bit of an answer, because the bits of a token do not depend on the batch.
 
@@ -92,6 +93,8 @@ func (s *Scheduler) planBackground(decoding int) {
 		left, chunk = s.room, min(chunk, s.o.PageTokens)
 	case s.o.WholePrompts:
 		chunk = left
+	case s.o.BackgroundChunkTokens > 0:
+		chunk = min(chunk, s.o.BackgroundChunkTokens)
 	}
 	left = s.planDecode(left, true)
 	s.room = left

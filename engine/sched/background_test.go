@@ -21,6 +21,17 @@ func TestBackgroundWaits(t *testing.T) {
 	steps(t, s, "x[6,7)+")
 }
 
+// TestBackgroundChunks: steps of the background alone may have a smaller limit. It is not that of
+// others.
+func TestBackgroundChunks(t *testing.T) {
+	s := small(20)
+	s.SetBackgroundChunkTokens(2)
+	later(s, "x", 5)
+	steps(t, s, "x[0,2)", "x[2,4)", "x[4,5)+")
+	add(s, "a", 3, 0)
+	steps(t, s, "a[0,3)+")
+}
+
 // TestBackgroundShares: when the owner allows it, background rows come beside decoding ones, but
 // not beside prompts.
 func TestBackgroundShares(t *testing.T) {

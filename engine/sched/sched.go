@@ -111,6 +111,9 @@ type Options struct {
 	// MixedChunkTokens replaces ChunkTokens in steps that also decode. It limits the time by which
 	// a prompt stalls running streams.
 	MixedChunkTokens int
+	// BackgroundChunkTokens limits the prompt tokens of a step of background sequences alone
+	// further; 0: it does not.
+	BackgroundChunkTokens int
 	// DraftTokens is the maximum number of drafts in a step; 0: there are none. If slots hold
 	// recurrent States, each draft takes one of the slots [Slots+StateSlots,
 	// Slots+StateSlots+DraftSlots), where the state before it is kept. A slot must then hold
@@ -412,6 +415,9 @@ func (s *Scheduler) Next() []Work {
 func (s *Scheduler) SetMixedChunkTokens(n int) {
 	s.o.MixedChunkTokens = max(1, min(n, s.o.ChunkTokens))
 }
+
+// SetBackgroundChunkTokens sets Options.BackgroundChunkTokens.
+func (s *Scheduler) SetBackgroundChunkTokens(n int) { s.o.BackgroundChunkTokens = n }
 
 // maxAhead bounds the tokens of a decoding sequence in a step. More of them are planned like a
 // prompt.

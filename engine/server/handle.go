@@ -19,6 +19,7 @@ import (
 	"headroom/engine"
 	"headroom/engine/chat"
 	"headroom/engine/generate"
+	"headroom/engine/guard"
 	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 )
@@ -48,6 +49,9 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 		}
 		defer end()
 		r = begun
+		if (route.Parse != nil || route.Answer != nil) && !guard.InBackground(r.Context()) {
+			defer s.spare.Wait()()
+		}
 		if route.Answer != nil {
 			recordOf(r).private = true
 			document, err := s.answer(r, route)
@@ -177,7 +181,11 @@ func (s *Server) prepare(w http.ResponseWriter, r *http.Request, d Dialect, rout
 
 func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, route Route,
 	body []byte, held *serving) ([]*generation, error) {
-	call, err := route.Parse(body)
+	var call *Call
+	err := s.inTurn(r.Context(), func() (err error) {
+		call, err = route.Parse(body)
+		return err
+	})
 	if err == nil {
 		held.call = call
 		err = readCacheHeader(call, r)
@@ -227,13 +235,30 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 	if err != nil {
 		return nil, err
 	}
+	var list []*generation
+	err = s.inTurn(r.Context(), func() error {
+		list, err = encodePrompts(r.Context(), d, call, model, held, prediction)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	// The text may take megabytes, and the request may wait for long.
+	call.Messages, call.Tools, call.Prompt, call.PromptTokens = nil, nil, "", nil
+	call.More, call.Prediction = nil, ""
+	return list, nil
+}
+
+// encodePrompts encodes the prompts of a call and returns a generation for each answer.
+func encodePrompts(ctx context.Context, d Dialect, call *Call, model Model, held *serving,
+	prediction []int32) ([]*generation, error) {
 	n := max(call.N, 1)
 	list := make([]*generation, 0, n*(1+len(call.More)))
 	for i := range 1 + len(call.More) {
 		if i > 0 {
 			call.Prompt, call.PromptTokens = call.More[i-1].Text, call.More[i-1].Tokens
 		}
-		prompt, splits, err := call.EncodeAnswers(r.Context(), model.Engine,
+		prompt, splits, err := call.EncodeAnswers(ctx, model.Engine,
 			model.Engine.Info().ContextTokens, n)
 		if err != nil {
 			return nil, err
@@ -253,9 +278,6 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 			list = append(list, g)
 		}
 	}
-	// The text may take megabytes, and the request may wait for long.
-	call.Messages, call.Tools, call.Prompt, call.PromptTokens = nil, nil, "", nil
-	call.More, call.Prediction = nil, ""
 	return list, nil
 }
 

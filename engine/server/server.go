@@ -13,6 +13,7 @@
 //	descriptors_*.go                   how many files may be open
 //	body.go                            size and memory of bodies
 //	collector.go                       the garbage collector while bodies take much memory
+//	spare.go                           processor time for batches
 //	choices.go                         several answers to one request
 //	answer.go                          the engine's events
 //	echo.go                            the prompt with which an answer begins
@@ -198,6 +199,7 @@ type Server struct {
 	maxBodyBytes int64
 	keepAlive    time.Duration
 	vectors      atomic.Int64 // requests for vectors that are answered or wait
+	spare        *Spare
 	writeTimeout time.Duration
 	routes       *http.ServeMux
 	byPattern    map[string]Dialect
@@ -207,7 +209,7 @@ type Server struct {
 // New returns a Server.
 func New(o Options) *Server {
 	s := &Server{models: o.Models, dialects: o.Dialects, defaults: o.Defaults, log: o.Log,
-		version: o.Version, pull: o.Pull, delete: o.Delete,
+		version: o.Version, pull: o.Pull, delete: o.Delete, spare: NewSpare(),
 		metrics: newMetrics(o.Models), maxBodyBytes: o.MaxBodyBytes, keepAlive: o.KeepAlive,
 		writeTimeout: o.WriteTimeout, routes: http.NewServeMux(), byPattern: map[string]Dialect{}}
 	access := o.Guard
