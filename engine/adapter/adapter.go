@@ -9,8 +9,8 @@
 // Read reads a folder in one of two formats. None of it is trusted.
 //
 //	mlx-lm  adapters.safetensors: MODULE.lora_a [K, r], .lora_b [r, N] and .m; of stacked experts
-//	        lora_a [E, r, K] and lora_b [E, N, r], without .m; of an embedding [N, K] lora_a [N, r],
-//	        lora_b [r, K] and .m [N]. adapter_config.json has fine_tune_type and
+//	        lora_a [E, r, K] and lora_b [E, N, r], without .m; of an embedding [N, K] lora_a
+//	        [N, r], lora_b [r, K] and .m [N]. adapter_config.json has fine_tune_type and
 //	        lora_parameters.scale.
 //	        Source: mlx_lm/tuner/lora.py, dora.py and utils.py, version 0.32.
 //	PEFT    adapter_model.safetensors: base_model.model.MODULE.lora_A.weight [r, K],
