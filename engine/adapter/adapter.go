@@ -138,6 +138,35 @@ func Read(dir string, limitBytes int64) (a *Adapter, err error) {
 	return a, nil
 }
 
+// sideBytes is the memory beside an adapter's own in which the operators compute what it adds: at
+// least ops.sideElements elements.
+const sideBytes = 4 << 20
+
+// Size returns the memory that the adapter in the folder dir takes on a device once it is used. It
+// reads the header of the weights. A module that Headroom computes as several weights takes a little
+// more. Errors are Problems.
+func Size(dir string) (bytes int64, err error) {
+	c, err := readConfig(dir)
+	if err != nil {
+		return 0, err
+	}
+	name := mlxName
+	if c.PEFT {
+		name = peftName
+	}
+	f, err := safetensors.Open(filepath.Join(dir, name))
+	if err != nil {
+		return 0, problem.Wrap(problem.ModelBroken, err, "The adapter's weights cannot be read",
+			"Train or download the adapter again.")
+	}
+	defer f.Close()
+	for _, name := range f.Names() {
+		t, _ := f.Tensor(name)
+		bytes += int64(aligned(4 * t.Elements()))
+	}
+	return bytes + sideBytes, nil
+}
+
 // checkSize returns a Problem if the values of f take more than limitBytes as float32.
 func checkSize(f *safetensors.File, limitBytes int64) error {
 	if limitBytes <= 0 || limitBytes > maxBytes {
