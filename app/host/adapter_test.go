@@ -105,8 +105,8 @@ func TestNeedWithAdapter(t *testing.T) {
 	const rank = 512
 	var file bytes.Buffer
 	matrix := func(name string, rows, cols int) safetensors.Tensor {
-		return safetensors.Tensor{Name: "model.layers.0.mlp.up_proj." + name, DType: safetensors.F32,
-			Shape: []int{rows, cols}, Data: make([]byte, 4*rows*cols)}
+		return safetensors.Tensor{Name: "model.layers.0.mlp.up_proj." + name,
+			DType: safetensors.F32, Shape: []int{rows, cols}, Data: make([]byte, 4*rows*cols)}
 	}
 	err = errors.Join(err, os.Mkdir(dir, 0o755), safetensors.Write(&file, []safetensors.Tensor{
 		matrix("lora_a", config.Hidden, rank), matrix("lora_b", rank, config.Wide)}, nil),

@@ -174,7 +174,8 @@ func (h *Host) adaptedOptions(id string) engine.Options {
 	return o
 }
 
-// withAdapters returns models whose needs include the adapters with which persons have started them.
+// withAdapters returns models whose needs include the adapters with which persons have started
+// them.
 func (h *Host) withAdapters(models []library.Model) []library.Model {
 	h.mu.Lock()
 	adapters := maps.Clone(h.adapters)

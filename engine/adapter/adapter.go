@@ -143,8 +143,8 @@ func Read(dir string, limitBytes int64) (a *Adapter, err error) {
 const sideBytes = 4 << 20
 
 // Size returns the memory that the adapter in the folder dir takes on a device once it is used. It
-// reads the header of the weights. A module that Headroom computes as several weights takes a little
-// more. Errors are Problems.
+// reads the header of the weights. A module that Headroom computes as several weights takes a
+// little more. Errors are Problems.
 func Size(dir string) (bytes int64, err error) {
 	c, err := readConfig(dir)
 	if err != nil {
