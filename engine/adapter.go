@@ -18,6 +18,16 @@ var AdapterFiles = adapter.WeightFiles
 // ReadAdapterInfo reads what a folder says of its adapter. Errors are Problems.
 func ReadAdapterInfo(dir string) (AdapterInfo, error) { return adapter.ReadInfo(dir) }
 
+// AdapterBytes returns the memory that the adapter in a folder takes once a request uses it, or 0
+// if that cannot be read: loading it says why. A Need with an adapter has it in WeightsBytes.
+func AdapterBytes(dir string) int64 {
+	bytes, err := adapter.Size(dir)
+	if err != nil {
+		return 0
+	}
+	return bytes
+}
+
 // adapterShare is the part of the available memory that one adapter may take. It is in memory twice
 // while it is loaded.
 const adapterShare = 4

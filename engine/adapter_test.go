@@ -72,7 +72,7 @@ func (g adapterGolden) worst(t *testing.T, e *engine.Engine, a *engine.Adapter) 
 }
 
 // TestAdapters compares tiny models with adapters of both formats with mlx-lm: matrices, fused
-// matrices, stacks of experts, embeddings, a tied head, and DoRA.
+// matrices, stacks of experts, embeddings, a tied head, and DoRA, also of embeddings.
 func TestAdapters(t *testing.T) {
 	testAdapters(t, engine.Options{Device: engine.DeviceCPU, ContextTokens: 128,
 		Float32Activations: true, KVFormat: "f32"})
@@ -168,7 +168,8 @@ func TestAdaptersTogether(t *testing.T) {
 		{"mistral", engine.DeviceCPU, true, []string{"mistral_lora", "mistral_part",
 			"mistral_peft"}},
 		{"olmoe", engine.DeviceCPU, true, []string{"olmoe_lora"}},
-		{"qwen3", engine.DeviceCPU, true, []string{"qwen3_dora", "qwen3_embedding"}},
+		{"qwen3", engine.DeviceCPU, true, []string{"qwen3_dora", "qwen3_embedding",
+			"qwen3_dora_embedding"}},
 		{"gemma", engine.DeviceCPU, true, []string{"gemma_lora"}},
 		{"mistral", engine.DeviceSim, true, []string{"mistral_part"}},
 		{"qwen3", engine.DeviceSim, false, []string{"qwen3_dora"}},

@@ -191,8 +191,12 @@ func (o *Options) planning() plan.Options {
 		drafts = &plan.DraftModel{Source: d.Source, Required: d.Required,
 			NotFound: d.NotFound, Way: o.Speculate}
 	}
+	adapterBytes := int64(0)
+	if o.Adapter != nil {
+		adapterBytes = AdapterBytes(o.Adapter.Dir)
+	}
 	return plan.Options{
-		DraftModel: drafts,
+		DraftModel: drafts, AdapterBytes: adapterBytes,
 		KVFormat: cache.FormatOptions{Name: o.KVFormat, Bits: o.KVBits, GroupSize: o.KVGroupSize,
 			BoundaryLayers: o.KVBoundaryLayers, BoundaryBits: o.KVBoundaryBits,
 			StartTokens: o.KVStartTokens},

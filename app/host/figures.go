@@ -70,7 +70,7 @@ type loadNeed struct {
 
 // loadNeedOf returns what loading a model needs. The error is a Problem.
 func (h *Host) loadNeedOf(m library.Model) (*loadNeed, error) {
-	d, err := h.options.Library.DescribeWith(m, h.engineOptions(m.ID))
+	d, err := h.options.Library.DescribeWith(m, h.adaptedOptions(m.ID))
 	if err != nil {
 		return nil, err
 	}

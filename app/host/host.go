@@ -262,6 +262,9 @@ func (h *Host) start(nameOrDir string) (id string, err error) {
 	i := h.instanceOf(m)
 	h.chosen = i
 	reload := h.setAdapter(m.ID, a)
+	if reload {
+		i.need = nil // it includes the adapter
+	}
 	if t := i.want; t != nil && i.failure == nil && !reload {
 		if !t.byPerson { // it is loaded before the models of other requests
 			t.byPerson = true

@@ -17,7 +17,6 @@ import (
 
 	"headroom/app/library"
 	"headroom/app/memory"
-	"headroom/engine"
 	"headroom/engine/problem"
 )
 
@@ -211,18 +210,12 @@ func (h *Host) open(t *target, keptBytes int64) (e Engine, err error) {
 	case <-t.context.Done():
 		return nil, problem.From(t.context.Err())
 	}
-	var o engine.Options
-	if h.options.Engine != nil {
-		o = h.options.Engine(m.ID)
-	}
+	o := h.adaptedOptions(m.ID)
 	if err := h.chooseDevice(t, &o); err != nil {
 		return nil, problem.From(err)
 	}
 	o.ModelName, o.History, o.BlockStore = m.ID, h.computed, h.cache.store()
 	h.mu.Lock()
-	if a, ok := h.adapters[m.ID]; ok {
-		o.Adapter = &a
-	}
 	t.stores = o.BlockStore != nil
 	h.mu.Unlock()
 	used := h.usedBytes()

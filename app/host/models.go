@@ -67,7 +67,9 @@ type ModelChange struct {
 func (h *Host) Models(contextTokens int) ModelList {
 	models := h.modelsSoon()
 	_, _, room := h.readMemory()
-	l := ModelList{Models: modelViews(models, h.runningTargets(), room, contextTokens),
+	running := h.runningTargets()
+	models = h.withAdapters(withRunning(models, running))
+	l := ModelList{Models: modelViews(models, running, room, contextTokens),
 		ContextTokens: contextTokens, RoomBytes: room, Folders: h.options.Library.Roots(),
 		LargestParameters: largestParameters(room)}
 	if w := h.models.watcher; w != nil {

@@ -145,16 +145,21 @@ func requests(s engine.Stats, model string) []Request {
 	return list
 }
 
-// modelViews returns the entries of ModelList. Models that run from a folder outside the library
-// come after the bundled one.
-func modelViews(models []library.Model, running []*target, roomBytes int64,
-	contextTokens int) []Model {
+// withRunning returns the models with those that run from a folder outside the library, which come
+// after the bundled one.
+func withRunning(models []library.Model, running []*target) []library.Model {
 	for _, t := range running {
 		if !slices.ContainsFunc(models,
 			func(m library.Model) bool { return m.ID == t.model.ID }) {
 			models = slices.Insert(slices.Clone(models), min(1, len(models)), t.model)
 		}
 	}
+	return models
+}
+
+// modelViews returns the entries of ModelList.
+func modelViews(models []library.Model, running []*target, roomBytes int64,
+	contextTokens int) []Model {
 	list := make([]Model, len(models))
 	for i, m := range models {
 		n := slices.IndexFunc(running, func(t *target) bool { return t.model.ID == m.ID })

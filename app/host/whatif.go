@@ -6,6 +6,7 @@ package host
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"headroom/app/library"
@@ -74,7 +75,7 @@ func (h *Host) WhatIf(q WhatIfQuery) (WhatIf, error) {
 	if err != nil {
 		return WhatIf{}, err
 	}
-	o := h.engineOptions(m.ID)
+	o := h.adaptedOptions(m.ID)
 	o.ContextTokens, o.MaxSequences = cmp.Or(q.ContextTokens, o.ContextTokens),
 		cmp.Or(q.Streams, o.MaxSequences, defaultStreams)
 	reading, used, room := h.readMemory()
@@ -160,6 +161,36 @@ func (h *Host) engineOptions(id string) engine.Options {
 		return engine.Options{}
 	}
 	return h.options.Engine(id)
+}
+
+// adaptedOptions is engineOptions with the adapter with which a person has started the model.
+func (h *Host) adaptedOptions(id string) engine.Options {
+	o := h.engineOptions(id)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if a, ok := h.adapters[id]; ok {
+		o.Adapter = &a
+	}
+	return o
+}
+
+// withAdapters returns models whose needs include the adapters with which persons have started
+// them.
+func (h *Host) withAdapters(models []library.Model) []library.Model {
+	h.mu.Lock()
+	adapters := maps.Clone(h.adapters)
+	h.mu.Unlock()
+	if len(adapters) == 0 {
+		return models
+	}
+	models = slices.Clone(models)
+	for i := range models {
+		m := &models[i]
+		if a, ok := adapters[m.ID]; ok && m.Err == nil {
+			m.Description = m.Description.WithAdapter(engine.AdapterBytes(a.Dir))
+		}
+	}
+	return models
 }
 
 // CheckModel checks that the model can be loaded with these options, regardless of memory, and that

@@ -28,9 +28,9 @@ var shards = []shard{
 	{"formats", minutes(7), minutes(20), []string{"engine/cache", "engine/cache/FORMATS.md",
 		"engine/models/testdata"}},
 	{"arm64_attention", minutes(6), minutes(20), []string{"kernels/attention", "kernels/common"}},
-	{"load", minutes(11), minutes(22), []string{"app/host", "app/service", "engine/server"}},
 	{"mutants", minutes(8), minutes(25), []string{"build/oracle/models", "engine/models",
 		"engine/nn"}},
+	{"load", minutes(11), minutes(22), []string{"app/host", "app/service", "engine/server"}},
 	{"clients_sdks", minutes(6), minutes(15), []string{"build/clients", "engine/ollama",
 		"engine/jsonbody", "engine/server", "app/control"}},
 
@@ -69,6 +69,10 @@ var shards = []shard{
 	{"train", minutes(2), minutes(12), []string{"app/train", "engine/adapter",
 		"engine/convert/fuse.go"}},
 	{"long_replay", minutes(3), minutes(15), []string{"engine/blockstore"}},
+	{"oracle_gguf", minutes(3), minutes(15), []string{"build/oracle/gguf", "engine/gguf",
+		"engine/convert/gguf.go", "engine/convert/ggufrows.go", "engine/tokenizer"}},
+	{"oracle_adapters", minutes(2), minutes(12), []string{"build/oracle/models/adapters.py",
+		"engine/adapter", "engine/ops/adapter.go"}},
 }
 
 // formFolders decide about answers of a given form.

@@ -9,12 +9,14 @@
 // Read reads a folder in one of two formats. None of it is trusted.
 //
 //	mlx-lm  adapters.safetensors: MODULE.lora_a [K, r], .lora_b [r, N] and .m; of stacked experts
-//	        lora_a [E, r, K] and lora_b [E, N, r]; of an embedding [N, K] lora_a [N, r] and lora_b
-//	        [r, K]. adapter_config.json has fine_tune_type and lora_parameters.scale.
+//	        lora_a [E, r, K] and lora_b [E, N, r], without .m; of an embedding [N, K] lora_a
+//	        [N, r], lora_b [r, K] and .m [N]. adapter_config.json has fine_tune_type and
+//	        lora_parameters.scale.
 //	        Source: mlx_lm/tuner/lora.py, dora.py and utils.py, version 0.32.
 //	PEFT    adapter_model.safetensors: base_model.model.MODULE.lora_A.weight [r, K],
 //	        .lora_B.weight [N, r] and .lora_magnitude_vector; of an embedding .lora_embedding_A
-//	        [r, N] and .lora_embedding_B [K, r]. adapter_config.json has r, lora_alpha,
+//	        [r, N] and .lora_embedding_B [K, r], whose DoRA gives lengths [K] to columns and not
+//	        to rows. adapter_config.json has r, lora_alpha,
 //	        use_rslora, alpha_pattern and use_dora. Source: peft/tuners/lora, version 0.18.
 //
 // What full fine-tuning writes is no adapter; full.go reads it for package convert.
@@ -71,7 +73,7 @@ type Adapter struct {
 type Module struct {
 	Name      string // of the module, without what the format adds
 	A, B      Matrix // in the layout of the format
-	Magnitude Matrix // [N], of DoRA; no Values: it is LoRA
+	Magnitude Matrix // [N], of DoRA, or [K] of PEFT's embeddings; no Values: it is LoRA
 	Scale     float32
 	Rank      int
 	// Embedding says that PEFT made it for an embedding. mlx-lm does not say.
@@ -134,6 +136,35 @@ func Read(dir string, limitBytes int64) (a *Adapter, err error) {
 	}
 	a.Digest = a.digest()
 	return a, nil
+}
+
+// sideBytes is the memory beside an adapter's own in which the operators compute what it adds: at
+// least ops.sideElements elements.
+const sideBytes = 4 << 20
+
+// Size returns the memory that the adapter in the folder dir takes on a device once it is used. It
+// reads the header of the weights. A module that Headroom computes as several weights takes a
+// little more. Errors are Problems.
+func Size(dir string) (bytes int64, err error) {
+	c, err := readConfig(dir)
+	if err != nil {
+		return 0, err
+	}
+	name := mlxName
+	if c.PEFT {
+		name = peftName
+	}
+	f, err := safetensors.Open(filepath.Join(dir, name))
+	if err != nil {
+		return 0, problem.Wrap(problem.ModelBroken, err, "The adapter's weights cannot be read",
+			"Train or download the adapter again.")
+	}
+	defer f.Close()
+	for _, name := range f.Names() {
+		t, _ := f.Tensor(name)
+		bytes += int64(aligned(4 * t.Elements()))
+	}
+	return bytes + sideBytes, nil
 }
 
 // checkSize returns a Problem if the values of f take more than limitBytes as float32.

@@ -235,6 +235,93 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// TestFitDoRA fits DoRA to an embedding in both formats: mlx-lm gives lengths to its rows, and PEFT
+// to its columns. The sums are W + 2 B A with the values of tensor. Of experts, DoRA is refused.
+func TestFitDoRA(t *testing.T) {
+	const n, k = 6, 8
+	values := make([]float32, n*k)
+	for i := range values {
+		values[i] = float32(i%5) - 2
+	}
+	table := &kernels.Weight{Experts: 1, N: n, K: k,
+		Data: kernels.FromFloat32s(kernels.NewReference(), n, k, values)}
+	experts := &kernels.Weight{Experts: 2, N: n, K: k}
+	m := Model{Linears: map[string][]*kernels.Weight{"e": {table}, "x": {experts}},
+		Uses: map[*kernels.Weight]ops.Use{table: {Product: true, Lookup: true},
+			experts: {Product: true}}}
+	value := func(i int) float64 { return float64(i%7) - 3 }
+	lengths := func(rows, cols int, at func(i, j int) (row, col int), b func(row, r int) float64,
+		a func(r, col int) float64) []float64 {
+		out := make([]float64, rows)
+		for i := range rows {
+			for j := range cols {
+				row, col := at(i, j)
+				x := float64(values[row*k+col])
+				for r := range 2 {
+					x += 2 * b(row, r) * a(r, col)
+				}
+				out[i] += x * x
+			}
+			out[i] = math.Sqrt(out[i])
+		}
+		return out
+	}
+	check := func(name string, got []float32, want []float64) {
+		t.Helper()
+		if len(got) != len(want) {
+			t.Fatalf("%s: %d factors, expected %d", name, len(got), len(want))
+		}
+		for i, x := range got {
+			if y := value(i) / want[i]; math.Abs(float64(x)-y) > 1e-6 {
+				t.Errorf("%s: factor %d is %g, expected %g", name, i, x, y)
+			}
+		}
+	}
+	fit := func(config, file string, list ...safetensors.Tensor) (*Fitted, error) {
+		a, err := Read(write(t, config, file, list...), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Fit(a, m)
+	}
+	f, err := fit(mlxDoRA, mlxName, tensor("e.lora_a", n, 2), tensor("e.lora_b", 2, k),
+		tensor("e.m", n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := f.changes[table]
+	check("mlx-lm", c.factor, lengths(n, k, func(i, j int) (int, int) { return i, j },
+		func(row, r int) float64 { return value(row*2 + r) },
+		func(r, col int) float64 { return value(r*k + col) }))
+	if len(c.ones) != k || c.ones[k-1] != 1 || c.columnFactor != nil {
+		t.Errorf("mlx-lm: %d ones, and %d factors of columns", len(c.ones), len(c.columnFactor))
+	}
+	const dora = `{"peft_type": "LORA", "r": 2, "lora_alpha": 4, "use_dora": true}`
+	const name = "base_model.model.e.lora_"
+	list := []safetensors.Tensor{tensor(name+"embedding_A", 2, n),
+		tensor(name+"embedding_B", k, 2), tensor(name+"magnitude_vector.weight", k)}
+	if f, err = fit(dora, peftName, list...); err != nil {
+		t.Fatal(err)
+	}
+	c = f.changes[table]
+	check("PEFT", c.columnFactor, lengths(k, n, func(i, j int) (int, int) { return j, i },
+		func(row, r int) float64 { return value(r*n + row) },
+		func(r, col int) float64 { return value(col*2 + r) }))
+	if c.factor != nil || c.product {
+		t.Error("PEFT's embedding has factors of rows, or changes products")
+	}
+	list[2] = tensor(name+"magnitude_vector.weight", n)
+	if _, err := fit(dora, peftName, list...); err == nil ||
+		!strings.Contains(err.Error(), "magnitudes of shape 6, expected 8") {
+		t.Errorf("magnitudes of rows in PEFT: %v", err)
+	}
+	_, err = fit(mlxDoRA, mlxName, tensor("x.lora_a", 2, 2, k), tensor("x.lora_b", 2, n, 2),
+		tensor("x.m", n))
+	if err == nil || !strings.Contains(err.Error(), "experts x by DoRA, which mlx-lm and PEFT") {
+		t.Errorf("DoRA of experts: %v", err)
+	}
+}
+
 // FuzzRead reads any two files. What it accepts has modules whose matrices belong together.
 func FuzzRead(f *testing.F) {
 	var b bytes.Buffer

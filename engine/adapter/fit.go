@@ -36,7 +36,9 @@ type change struct {
 	experts, rank, n, k int
 	a, b                []float32
 	expand              []float32 // of a lookup; its table is b
-	factor              []float32 // of DoRA
+	factor              []float32 // of rows, of DoRA
+	ones                []float32 // [k], of a lookup whose rows have factors
+	columnFactor        []float32 // of a lookup, of PEFT's DoRA
 	product, lookup     bool
 }
 
@@ -186,13 +188,26 @@ func transposed(x []float32, rows, cols int) []float32 {
 }
 
 // fitEmbedding adds the changes of an embedding. In mlx-lm an embedding that is also the head has
-// them in both. PEFT changes the lookups alone.
+// them in both. PEFT changes the lookups alone, and its DoRA gives lengths to columns, not to rows.
 func (f *Fitted) fitEmbedding(m *Module, w *kernels.Weight, use ops.Use, a, b []float32) error {
-	if m.Magnitude.Values != nil {
-		return unsupported("it changes the embedding %.200s by DoRA", m.Name)
-	}
-	f.changes[w] = &change{experts: 1, rank: m.Rank, n: w.N, k: w.K, a: a, b: b,
+	c := &change{experts: 1, rank: m.Rank, n: w.N, k: w.K, a: a, b: b,
 		expand: transposed(a, m.Rank, w.K), lookup: true, product: use.Product && !f.PEFT}
+	f.changes[w] = c
+	if m.Magnitude.Values == nil {
+		return nil
+	}
+	var err error
+	if f.PEFT {
+		c.columnFactor, err = columnFactors(m, w, a, b)
+		return err
+	}
+	if c.factor, err = dora(m, []*kernels.Weight{w}, a, b); err != nil {
+		return err
+	}
+	c.ones = make([]float32, w.K)
+	for i := range c.ones {
+		c.ones[i] = 1
+	}
 	return nil
 }
 
@@ -205,22 +220,69 @@ func dora(m *Module, weights []*kernels.Weight, a, b []float32) ([]float32, erro
 	for _, w := range weights {
 		n += w.N
 	}
-	if weights[0].Experts > 1 || len(m.Magnitude.Values) != n {
-		return nil, notFor("module %.200s has magnitudes of shape %s, expected %d", m.Name,
-			m.Magnitude, n)
+	if weights[0].Experts > 1 {
+		return nil, doraOfExperts(m)
 	}
-	factors, from := make([]float32, n), 0
+	if len(m.Magnitude.Values) != n {
+		return nil, m.wrongMagnitude(n)
+	}
+	lengths, from := make([]float32, n), 0
 	for _, w := range weights {
-		rowLengths(factors[from:from+w.N], w, a, b[from*m.Rank:], m.Rank)
+		rowLengths(lengths[from:from+w.N], w, a, b[from*m.Rank:], m.Rank)
 		from += w.N
 	}
-	for i, length := range factors {
-		if factors[i] = m.Magnitude.Values[i] / length; length == 0 || factors[i]-factors[i] != 0 {
-			return nil, broken("row %d of module %.200s has length %g and magnitude %g", i, m.Name,
-				length, m.Magnitude.Values[i])
+	return m.factors("row", lengths)
+}
+
+// doraOfExperts returns the Problem of DoRA on a stack of experts: neither mlx-lm nor PEFT has it.
+func doraOfExperts(m *Module) error {
+	return unsupported("it changes the experts %.200s by DoRA, which mlx-lm and PEFT do not define",
+		m.Name)
+}
+
+func (m *Module) wrongMagnitude(n int) error {
+	return notFor("module %.200s has magnitudes of shape %s, expected %d", m.Name, m.Magnitude, n)
+}
+
+// factors returns the factors of rows or columns that have the given lengths, in their memory.
+func (m *Module) factors(of string, lengths []float32) ([]float32, error) {
+	for i, length := range lengths {
+		if lengths[i] = m.Magnitude.Values[i] / length; length == 0 || lengths[i]-lengths[i] != 0 {
+			return nil, broken("%s %d of module %.200s has length %g and magnitude %g", of, i,
+				m.Name, length, m.Magnitude.Values[i])
 		}
 	}
-	return factors, nil
+	return lengths, nil
+}
+
+// columnFactors returns the factors of the columns of the embedding w.
+// Source: peft/tuners/lora/dora.py, DoraEmbeddingLayer.
+func columnFactors(m *Module, w *kernels.Weight, a, b []float32) ([]float32, error) {
+	if len(m.Magnitude.Values) != w.K {
+		return nil, m.wrongMagnitude(w.K)
+	}
+	sums, row, sorted := make([]float64, w.K), make([]float32, w.K), make([]float32, w.K)
+	for i := range w.N {
+		adaptedRow(row, sorted, w, i, a, b, m.Rank)
+		for j, x := range row {
+			sums[j] += float64(x) * float64(x)
+		}
+	}
+	for j, sum := range sums {
+		row[j] = float32(math.Sqrt(sum))
+	}
+	return m.factors("column", row)
+}
+
+// adaptedRow sets row to row i of w + b a.
+func adaptedRow(row, sorted []float32, w *kernels.Weight, i int, a, b []float32, rank int) {
+	checkpoint.UnpackRow(w, row, sorted, i)
+	for r := range rank {
+		s, ar := b[i*rank+r], a[r*w.K:][:w.K]
+		for j, x := range ar {
+			row[j] += s * x
+		}
+	}
 }
 
 // rowLengths sets lengths to those of the rows of w + b a.
@@ -231,13 +293,7 @@ func rowLengths(lengths []float32, w *kernels.Weight, a, b []float32, rank int) 
 		tasks.Go(func() {
 			row, sorted := make([]float32, w.K), make([]float32, w.K)
 			for i := first; i < min(first+share, w.N); i++ {
-				checkpoint.UnpackRow(w, row, sorted, i)
-				for r := range rank {
-					s, ar := b[i*rank+r], a[r*w.K:][:w.K]
-					for j, x := range ar {
-						row[j] += s * x
-					}
-				}
+				adaptedRow(row, sorted, w, i, a, b, rank)
 				sum := 0.0
 				for _, x := range row {
 					sum += float64(x) * float64(x)
@@ -252,7 +308,7 @@ func rowLengths(lengths []float32, w *kernels.Weight, a, b []float32, rank int) 
 // bytes returns the memory of c on a device.
 func (c *change) bytes() int {
 	n := 0
-	for _, x := range [][]float32{c.a, c.b, c.expand, c.factor} {
+	for _, x := range [][]float32{c.a, c.b, c.expand, c.factor, c.ones, c.columnFactor} {
 		n += aligned(4 * len(x))
 	}
 	return n

@@ -47,14 +47,16 @@ func (a *Adapter) Fuse(m *Module, shape []int, tied bool) (*Fusion, error) {
 		use.Lookup = true
 	}
 	switch {
-	case use.Lookup && m.Magnitude.Values != nil:
-		return nil, unsupported("it changes the embedding %.200s by DoRA", m.Name)
+	case use.Lookup && a.PEFT && m.Magnitude.Values != nil:
+		return nil, unsupported("it changes the embedding %.200s by PEFT's DoRA, whose factors "+
+			"are those of columns", m.Name)
 	case use.Lookup && tied && a.PEFT:
 		return nil, unsupported("it changes the embedding %.200s, which is also the head, and not "+
 			"the head", m.Name)
-	case m.Magnitude.Values != nil && (w.Experts > 1 || len(m.Magnitude.Values) != w.N):
-		return nil, notFor("module %.200s has magnitudes of shape %s, expected %d", m.Name,
-			m.Magnitude, w.N)
+	case m.Magnitude.Values != nil && w.Experts > 1:
+		return nil, doraOfExperts(m)
+	case m.Magnitude.Values != nil && len(m.Magnitude.Values) != w.N:
+		return nil, m.wrongMagnitude(w.N)
 	}
 	x, y, err := (&Fitted{Adapter: a}).matrices(m, w, w.N, use)
 	if err != nil {

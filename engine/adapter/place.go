@@ -43,6 +43,14 @@ func (f *Fitted) Place(memory *kernels.Buffer) *ops.Adapter {
 		}
 		if c.factor != nil {
 			l.Factor = put(1, c.n, c.factor)
+			if c.lookup {
+				l.RowFactors = &kernels.Weight{Experts: 1, N: c.n, K: 1,
+					Data: l.Factor.Reshape(c.n, 1)}
+				l.Ones = &kernels.Weight{Experts: 1, N: c.k, K: 1, Data: put(c.k, 1, c.ones)}
+			}
+		}
+		if c.columnFactor != nil {
+			l.ColumnFactors = put(1, c.k, c.columnFactor)
 		}
 		a.Changes[w] = l
 	}

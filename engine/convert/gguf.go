@@ -99,6 +99,8 @@ func (c *conversion) ggufTypes() error {
 	for _, t := range c.tensors {
 		from := c.reads.blocks[t.values[0]]
 		switch dtype, plain := floatTypes[plainTypes[from.Type()]]; {
+		case from.Type() == gguf.MXFP4: // has two significant bits, and more exponents than F16
+			t.dtype = kernels.BF16
 		case !plain || !from.Type().Plain():
 			t.dtype = kernels.F16
 		case dtype == kernels.F32 && t.rows*t.cols <= maxChecked && !c.family.keeps(t.name):
@@ -106,7 +108,7 @@ func (c *conversion) ggufTypes() error {
 			if err != nil {
 				return wrap(err, "The GGUF file cannot be read")
 			}
-			if t.dtype = dtype; isExactIn(values, from.Add, main) {
+			if t.dtype = dtype; isExactIn(values, from, main) {
 				t.dtype = main
 			}
 		default:
@@ -120,11 +122,15 @@ func (c *conversion) ggufTypes() error {
 // the conversion.
 const maxChecked = 4 << 20
 
-// mainType returns the type of the scales, or else that of most elements of matrices.
+// mainType returns the type of the scales, or else that of most elements of matrices. The scales of
+// MXFP4 are exponents.
 func (c *conversion) mainType() kernels.DType {
 	count := map[kernels.DType]int{}
 	for _, t := range c.tensors {
 		from := c.reads.blocks[t.values[0]]
+		if from.Type() == gguf.MXFP4 {
+			continue
+		}
 		if !from.Type().Plain() {
 			return kernels.F16
 		}
@@ -141,12 +147,12 @@ func (c *conversion) mainType() kernels.DType {
 	return main
 }
 
-// isExactIn reports whether a type holds all values plus add.
-func isExactIn(values []float32, add float32, dtype kernels.DType) bool {
+// isExactIn reports whether a type holds what all values become.
+func isExactIn(values []float32, from *original.Tensor, dtype kernels.DType) bool {
 	var b [4]byte
 	var back [1]float32
+	from.Change(values)
 	for _, v := range values {
-		v += add
 		quantize.PutFloat(b[:], 0, v, dtype)
 		if decode(back[:], b[:dtype.Size()], dtype); back[0] != v {
 			return false
@@ -162,12 +168,17 @@ func (c *conversion) keepFormats() {
 	for _, t := range c.tensors {
 		module, ok := strings.CutSuffix(t.name, ".weight")
 		from := c.reads.blocks[t.values[0]]
-		if !ok || from.Type().Plain() || len(t.shape) < 2 || !c.formats.canPack(module) {
+		if !ok || from.Type().Plain() || len(t.shape) < 2 || !c.formats.canPack(module) ||
+			t.transposed { // the groups of its rows are columns of blocks
 			continue
 		}
 		format := nearest
+		asIs := !t.changes() && !from.Changes() && from.Run()%gguf.AffineGroup == 0
 		if bits := from.Type().AffineBits(); bits > 0 {
-			format.Bits, t.kept = bits, !t.changes() && !t.transposed
+			format.Bits, t.kept = bits, asIs
+		}
+		if from.Type() == gguf.MXFP4 {
+			format, t.kept = quantize.Defaults[kernels.MXFP4.String()], asIs
 		}
 		t.format = &format
 		count[format] += t.rows * t.cols
@@ -186,71 +197,6 @@ func (c *conversion) keepFormats() {
 	}
 }
 
-// readBlocks returns rows [from, to) of t as the file has them, in the order of the original.
-func (r *reader) readBlocks(t *tensor, from, to int, s *scratch) ([]byte, error) {
-	per, first := t.perValue(), r.blocks[t.values[0]]
-	size := first.From.RowBytes()
-	in := grow(&s.in, (to-from)*size)
-	for i := from; i < to; {
-		source := r.blocks[t.values[i/per]]
-		row, n := source.Row(t.pick.row(i%per)), 1
-		for i+n < to && (i+n)/per == i/per && source.Row(t.pick.row((i+n)%per)) == row+n {
-			n++
-		}
-		at := in[(i-from)*size:]
-		if err := r.gguf.ReadRow(source.From, row, at[:n*size]); err != nil {
-			return nil, err
-		}
-		i += n
-	}
-	return in, nil
-}
-
-// blockFloats returns rows [from, to) of t as float32, in the memory of s.
-func (r *reader) blockFloats(t *tensor, from, to int, s *scratch) ([]float32, error) {
-	source := r.blocks[t.values[0]]
-	out := grow(&s.floats, (to-from)*t.cols)
-	if len(source.From.Shape) == 1 && source.Permuted() {
-		values, err := r.gguf.Floats(source.From)
-		if err != nil {
-			return nil, err
-		}
-		for i := range out {
-			out[i] = values[source.Row(i)]
-		}
-	} else {
-		in, err := r.readBlocks(t, from, to, s)
-		if err != nil {
-			return nil, err
-		}
-		source.Type().Decode(out, in)
-	}
-	for i := range out {
-		if out[i] += source.Add; out[i]-out[i] != 0 {
-			return nil, notFinite(t)
-		}
-	}
-	for i := from; i < to; i++ {
-		row := out[(i-from)*t.cols:][:t.cols]
-		t.change(row, i)
-		t.fuse(row, i)
-	}
-	return out, nil
-}
-
-// blockRows returns rows [from, to) of t in its type.
-func (r *reader) blockRows(t *tensor, from, to int, s *scratch) ([]byte, error) {
-	floats, err := r.blockFloats(t, from, to, s)
-	if err != nil {
-		return nil, err
-	}
-	out := grow(&s.cast, len(floats)*t.dtype.Size())
-	for i, v := range floats {
-		quantize.PutFloat(out, i, v, t.dtype)
-	}
-	return out, t.checkRange(out)
-}
-
 // keepCodes writes the codes, scales and biases of a piece whose codes stay as they are, and
 // returns what rounding the scales and biases loses.
 func (c *conversion) keepCodes(p piece, out [3][]byte, s *scratch) (lost loss, err error) {
@@ -261,10 +207,15 @@ func (c *conversion) keepCodes(p piece, out [3][]byte, s *scratch) (lost loss, e
 		return lost, err
 	}
 	size, codeBytes := t.dtype.Size(), t.format.CodeBytes(gguf.AffineGroup)
+	place := c.groupPlaces(t)
+	if kind == gguf.MXFP4 {
+		return lost, keepExponents(t, in, out, place)
+	}
 	var b [8]byte
 	var rounded [2]float32
 	finite := true
 	kind.Affine(in, func(i int, codes []uint8, scale, bias float32) {
+		i = place(i)
 		quantize.PutCodes(out[0][i*codeBytes:], codes, t.format.Bits)
 		quantize.PutFloat(b[:], 0, scale, t.dtype)
 		quantize.PutFloat(b[:], 1, bias, t.dtype)
@@ -286,6 +237,35 @@ func (c *conversion) keepCodes(p piece, out [3][]byte, s *scratch) (lost loss, e
 		}
 	}
 	return lost, nil
+}
+
+// keepExponents is keepCodes for MXFP4: the bits of the file are those of MLX's mode mxfp4.
+func keepExponents(t *tensor, in []byte, out [3][]byte, place func(int) int) error {
+	codeBytes, finite := t.format.CodeBytes(gguf.AffineGroup), true
+	gguf.Exponents(in, func(i int, codes []uint8, scale uint8) {
+		i = place(i)
+		quantize.PutCodes(out[0][i*codeBytes:], codes, t.format.Bits)
+		out[1][i] = scale
+		finite = finite && scale != 255
+	})
+	if !finite {
+		return notFinite(t)
+	}
+	return nil
+}
+
+// groupPlaces returns the place in the result of a group of the file, in rows of t.
+func (c *conversion) groupPlaces(t *tensor) func(i int) int {
+	source := c.reads.blocks[t.values[0]]
+	if source.Run() == 0 {
+		return func(i int) int { return i }
+	}
+	n := t.cols / gguf.AffineGroup
+	places := make([]int, n)
+	for to := range n {
+		places[source.Column(to*gguf.AffineGroup)/gguf.AffineGroup] = to
+	}
+	return func(i int) int { return i/n*n + places[i%n] }
 }
 
 // loss has what a conversion changed: the sum of the squares of the changes, and that of the
@@ -312,6 +292,18 @@ func (l loss) relative() float64 {
 		return 0
 	}
 	return math.Sqrt(l.Changes / l.Elements)
+}
+
+// measureRows returns what rounding the elements of a piece to the type of its tensor has lost.
+func (p piece) measureRows(rows []byte, s *scratch) (lost loss) {
+	out := grow(&s.sorted, (p.to-p.from)*p.t.cols)
+	decode(out, rows, p.t.dtype)
+	for i, v := range s.floats[:len(out)] {
+		change := float64(out[i]) - float64(v)
+		lost.Changes += change * change
+		lost.Elements += float64(v) * float64(v)
+	}
+	return lost
 }
 
 // measure returns what packing a piece has lost, whose elements are in s.floats.
@@ -386,6 +378,8 @@ func (r TypeResult) String() string {
 		return text + "exact"
 	case r.KeepsCodes:
 		text += "codes kept, scales rounded"
+	case slices.Contains([]string{"float16", "bfloat16", "float32"}, r.Format):
+		text += "unpacked"
 	default:
 		text += "packed anew"
 	}
@@ -418,8 +412,9 @@ func (c *conversion) typeResults() (all []TypeResult) {
 			lost := c.lost.byType[kind]
 			all = append(all, TypeResult{Type: kind.String(), Format: format, KeepsCodes: t.kept,
 				Error: lost.relative(),
-				Exact: t.kept && (t.dtype == kernels.F32 ||
-					t.dtype == kernels.F16 && kind.ExactInFloat16())})
+				Exact: t.kept && (t.dtype == kernels.F32 || kind == gguf.MXFP4 ||
+					t.dtype == kernels.F16 && kind.ExactInFloat16()) ||
+					t.format == nil && (t.dtype == kernels.F32 || lost.relative() == 0)})
 		}
 		all[at].Tensors++
 	}

@@ -67,13 +67,16 @@ func (p pick) row(i int) int {
 // perValue returns the number of rows of the result that come from each of its values.
 func (t *tensor) perValue() int { return t.rows / len(t.values) }
 
-// setShape sets the shape, and the matrix that it is.
+// setShape sets the shape, and the matrix that it is. That of a convolution [c, k, 1] is [c, k].
 func (t *tensor) setShape(shape ...int) {
 	t.shape, t.rows, t.cols = slices.Clone(shape), 1, 1
 	if n := len(shape); n > 0 {
 		t.cols = shape[n-1]
 		for _, d := range shape[:n-1] {
 			t.rows *= d
+		}
+		if n == 3 && t.cols == 1 {
+			t.rows, t.cols = shape[0], shape[1]
 		}
 	}
 }

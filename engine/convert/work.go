@@ -107,6 +107,9 @@ func (c *conversion) compute(p piece, isa cpu.ISA, s *scratch) (out [3][]byte, e
 	}
 	if t.format == nil {
 		out[0] = rows
+		if c.keepsCodes() && !c.reads.blocks[t.values[0]].Type().Plain() {
+			c.lost.add(c.reads.blocks[t.values[0]].Type(), p.measureRows(rows, s))
+		}
 		return out, nil
 	}
 	t.format.Pack(isa, packedOf(out), rows, t.dtype)

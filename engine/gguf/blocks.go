@@ -168,3 +168,32 @@ func decodeQ6K(to []float32, b []byte) {
 		}
 	}
 }
+
+// e2m1 has the values of the codes of MXFP4 (OCP Microscaling Formats 1.0).
+var e2m1 = [16]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6}
+
+// MXFP4: the exponent of a power of two, biased by 127, and 16 bytes of codes. Exponent 255 is no
+// number.
+func decodeMXFP4(to []float32, b []byte) {
+	var codes [32]uint8
+	halves(codes[:], b[1:])
+	d := float32(math.Ldexp(1, int(b[0])-127))
+	if b[0] == 255 {
+		d = float32(math.NaN())
+	}
+	for i, q := range codes {
+		to[i] = d * e2m1[q]
+	}
+}
+
+// Exponents calls each for the groups of 32 elements in whole blocks of MXFP4, in their order, with
+// the codes and the scale as MLX's mode mxfp4 has them. The codes are valid until it returns.
+func Exponents(blocks []byte, each func(i int, codes []uint8, scale uint8)) {
+	var codes [AffineGroup]uint8
+	size := MXFP4.Bytes(AffineGroup)
+	for i := 0; i*size < len(blocks); i++ {
+		block := blocks[i*size:]
+		halves(codes[:], block[1:])
+		each(i, codes[:], block[0])
+	}
+}

@@ -13,17 +13,18 @@ type Type uint32
 
 // The types that can be read.
 const (
-	F32  Type = 0
-	F16  Type = 1
-	Q4_0 Type = 2
-	Q4_1 Type = 3
-	Q5_0 Type = 6
-	Q5_1 Type = 7
-	Q8_0 Type = 8
-	Q4_K Type = 12
-	Q5_K Type = 13
-	Q6_K Type = 14
-	BF16 Type = 30
+	F32   Type = 0
+	F16   Type = 1
+	Q4_0  Type = 2
+	Q4_1  Type = 3
+	Q5_0  Type = 6
+	Q5_1  Type = 7
+	Q8_0  Type = 8
+	Q4_K  Type = 12
+	Q5_K  Type = 13
+	Q6_K  Type = 14
+	BF16  Type = 30
+	MXFP4 Type = 39
 )
 
 // typeInfo is what is known of a type.
@@ -47,17 +48,18 @@ const (
 )
 
 var types = map[Type]typeInfo{
-	F32:  {name: "F32", elements: 1, bytes: 4, decode: decodeF32},
-	F16:  {name: "F16", elements: 1, bytes: 2, decode: decodeF16},
-	BF16: {name: "BF16", elements: 1, bytes: 2, decode: decodeBF16},
-	Q4_0: {name: "Q4_0", elements: 32, bytes: 18, decode: decodeQ40, affine: affineQ40},
-	Q4_1: {name: "Q4_1", elements: 32, bytes: 20, decode: decodeQ41, affine: affineQ41},
-	Q5_0: {name: "Q5_0", elements: 32, bytes: 22, decode: decodeQ50, affine: affineQ50},
-	Q5_1: {name: "Q5_1", elements: 32, bytes: 24, decode: decodeQ51, affine: affineQ51},
-	Q8_0: {name: "Q8_0", elements: 32, bytes: 34, decode: decodeQ80, affine: affineQ80},
-	Q4_K: {name: "Q4_K", elements: 256, bytes: 144, decode: decodeQ4K, affine: affineQ4K},
-	Q5_K: {name: "Q5_K", elements: 256, bytes: 176, decode: decodeQ5K, affine: affineQ5K},
-	Q6_K: {name: "Q6_K", elements: 256, bytes: 210, decode: decodeQ6K},
+	F32:   {name: "F32", elements: 1, bytes: 4, decode: decodeF32},
+	F16:   {name: "F16", elements: 1, bytes: 2, decode: decodeF16},
+	BF16:  {name: "BF16", elements: 1, bytes: 2, decode: decodeBF16},
+	Q4_0:  {name: "Q4_0", elements: 32, bytes: 18, decode: decodeQ40, affine: affineQ40},
+	Q4_1:  {name: "Q4_1", elements: 32, bytes: 20, decode: decodeQ41, affine: affineQ41},
+	Q5_0:  {name: "Q5_0", elements: 32, bytes: 22, decode: decodeQ50, affine: affineQ50},
+	Q5_1:  {name: "Q5_1", elements: 32, bytes: 24, decode: decodeQ51, affine: affineQ51},
+	Q8_0:  {name: "Q8_0", elements: 32, bytes: 34, decode: decodeQ80, affine: affineQ80},
+	Q4_K:  {name: "Q4_K", elements: 256, bytes: 144, decode: decodeQ4K, affine: affineQ4K},
+	Q5_K:  {name: "Q5_K", elements: 256, bytes: 176, decode: decodeQ5K, affine: affineQ5K},
+	Q6_K:  {name: "Q6_K", elements: 256, bytes: 210, decode: decodeQ6K},
+	MXFP4: {name: "MXFP4", elements: 32, bytes: 17, decode: decodeMXFP4},
 
 	9:  {name: "Q8_1", elements: 32, bytes: 36, why: notFloat},
 	10: {name: "Q2_K", elements: 256, bytes: 84, why: few},
@@ -79,7 +81,6 @@ var types = map[Type]typeInfo{
 	29: {name: "IQ1_M", elements: 256, bytes: 56, why: codebook},
 	34: {name: "TQ1_0", elements: 256, bytes: 54, why: ternary},
 	35: {name: "TQ2_0", elements: 256, bytes: 66, why: ternary},
-	39: {name: "MXFP4", elements: 32, bytes: 17, why: fp4},
 	40: {name: "NVFP4", elements: 64, bytes: 36, why: fp4},
 	41: {name: "Q1_0", elements: 128, bytes: 18, why: ternary},
 }

@@ -22,6 +22,10 @@ type LowRank struct {
 	// to row i is row i of Table times the transposed Expand. nil: products alone are adapted.
 	Table, Expand *kernels.Weight
 	Factor        kernels.Tensor // [1, N], or none
+	// RowFactors and Ones, [N, 1] and [K, 1], are for lookups, too: row i of the sum is multiplied
+	// by row i of RowFactors. nil: it is not. Ones has ones.
+	RowFactors, Ones *kernels.Weight
+	ColumnFactors    kernels.Tensor // [1, K], by which rows of a lookup are multiplied, or none
 }
 
 // width returns the elements per row that computing l takes besides the operands.
@@ -247,9 +251,21 @@ func (c *Context) adaptLookup(out, tokens kernels.Tensor, w *kernels.Weight, sca
 			run(c, &c.ops.lookup, embedding.Lookup{Tokens: tokens.RowRange(from, end),
 				W: l.Table, Out: low, Scale: scale})
 			c.product(added, low, l.Expand)
-			c.addTo(out.RowRange(from, end), added, kernels.Tensor{})
+			c.addTo(out.RowRange(from, end), added, l.ColumnFactors)
+			if l.RowFactors != nil {
+				c.scaleRows(out.RowRange(from, end), tokens.RowRange(from, end), l)
+			}
 		}
 	}
+}
+
+// scaleRows multiplies each row of a lookup by the factor of its token. A product with ones repeats
+// the factor in all columns, exactly.
+func (c *Context) scaleRows(out, tokens kernels.Tensor, l *LowRank) {
+	factor, repeated := c.side(out.Rows, 1, out.Cols)
+	run(c, &c.ops.lookup, embedding.Lookup{Tokens: tokens, W: l.RowFactors, Out: factor, Scale: 1})
+	c.product(repeated, factor, l.Ones)
+	c.MulTo(out, out, repeated)
 }
 
 // adaptedGateUp computes gateUp with what the adapters of the batch add to both products. A row

@@ -20,7 +20,8 @@ const guaranteedStates = 4
 // it waits if that is too little. So other models may use what no request uses.
 //
 // The figures include a draft model: its weights in WeightsBytes, its activations in ScratchBytes,
-// and its pages, states and rings in StateBytes.
+// and its pages, states and rings in StateBytes. They include the adapter with which the model is
+// started, in WeightsBytes, and none that requests name.
 type Need struct {
 	// WeightsBytes counts the tensors in the mapped files that kernels read, and the copies of all
 	// others. The system can drop the pages of a tensor that has been copied, because a GPU gets
@@ -40,6 +41,16 @@ type Need struct {
 // TotalBytes returns what the model needs: the sum of all fields but GrowthBytes.
 func (n Need) TotalBytes() int64 {
 	return n.WeightsBytes + n.KVBytes + n.StateBytes + n.ScratchBytes
+}
+
+// WithAdapter returns d for a model that is started with an adapter of the given size.
+func (d Description) WithAdapter(bytes int64) Description {
+	d.Need.WeightsBytes += bytes
+	if d.Plain != nil && bytes > 0 {
+		plain := d.Plain.WithAdapter(bytes)
+		d.Plain = &plain
+	}
+	return d
 }
 
 // KVBytes returns the memory of a sequence of the given length in the layers that keep every token.

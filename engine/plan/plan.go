@@ -52,6 +52,7 @@ type Options struct {
 	SelectTokens  int    // positions that SnapKV selects, which have a second copy; 0: none
 	SelectFrom    int    // length of the shortest prompt for which it does
 	NoDrafter     bool   // leave out the model's block that drafts
+	AdapterBytes  int64  // of the adapter with which the model is started; 0: there is none
 	// DraftModel drafts in place of the model's own block; nil: there is none.
 	DraftModel     *DraftModel
 	AvailableBytes int64 // memory that the model may use; 0: ask the system
@@ -248,7 +249,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	}
 	defer refusedShape(&err)
 	p.Unread, p.CopiedBytes = w.Unread(), d.AllocatedBytes
-	p.measure(m, w, w.MappedBytes()+drafter.MappedBytes()+d.AllocatedBytes)
+	p.measure(m, w, w.MappedBytes()+drafter.MappedBytes()+d.AllocatedBytes+p.AdapterBytes)
 	p.Description.HasChatTemplate = hasTemplate
 	if p.DrafterError != nil {
 		p.refuseBlock(p.DrafterError)

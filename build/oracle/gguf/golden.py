@@ -16,12 +16,13 @@ import numpy as np
 from gguf import GGMLQuantizationType as Type
 
 import files
+import layouts
 import peer
 import rows
 
 ROOT = Path(__file__).resolve().parents[3]
 TYPES = (Type.F32, Type.F16, Type.BF16, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0,
-         Type.Q4_K, Type.Q5_K, Type.Q6_K)
+         Type.Q4_K, Type.Q5_K, Type.Q6_K, Type.MXFP4)
 PROMPT = 24
 
 
@@ -29,13 +30,16 @@ def vectors():
     """Blocks of random bytes, whose scales are finite, and their elements."""
     rng, out = np.random.default_rng(5), {}
     at = {Type.F32: (), Type.F16: (0,), Type.BF16: (), Type.Q4_0: (0,), Type.Q4_1: (0, 2),
-          Type.Q5_0: (0,), Type.Q5_1: (0, 2), Type.Q8_0: (0,), **files.SCALES}
+          Type.Q5_0: (0,), Type.Q5_1: (0, 2), Type.Q8_0: (0,), Type.MXFP4: (),
+          **files.SCALES}
     for kind in TYPES:
         elements, size = gguf.GGML_QUANT_SIZES[kind]
         count = 3 if elements == 256 else 6
         raw = rng.integers(0, 256, (count, size), dtype=np.uint8)
         if kind in (Type.F32, Type.BF16):
             raw[:, -1] &= 0x3f
+        if kind == Type.MXFP4:
+            raw[:, 0] = (0, 1, 2, 120, 127, 250) # exponents; 255 is no number
         for place in at[kind]: # positive, negative, and one below the normal numbers
             scale = (rng.standard_normal(count) * 0.01).astype(np.float16)
             scale[-1] = np.float16(3e-6)
@@ -57,6 +61,22 @@ def small(architecture, hidden, heads, dim, wide, **of):
     norms = architecture == "qwen3"
     layer = rows.layer(rows.norms(*rows.PLAIN), rows.attention(norms=norms), rows.mlp())
     return rows.Row(architecture, layer, keys, tied=True, **of)
+
+
+def write_layouts(folder, golden):
+    """Adds models whose tensors are in another order than in the original."""
+    layouts.shrink()
+    for name, kind in (("qwen35moe", Type.Q8_0), ("qwen3next", Type.Q4_0),
+                       ("deepseek_v3", Type.Q5_0), ("deepseek_v3-old", Type.Q8_0),
+                       ("gpt-oss", Type.Q8_0)):
+        of, ends = layouts.ORIGINALS[name]()
+        layouts.write_gguf(folder / f"{name}.gguf", of, ends, kind)
+        vocabulary = of.gguf["token_embd.weight"].shape[0]
+        ids = [int(i) for i in np.random.default_rng(7).integers(3, vocabulary - 16, PROMPT)]
+        with tempfile.TemporaryDirectory() as temporary:
+            plain = Path(temporary) / "plain.gguf"
+            layouts.write_gguf(plain, of, ends, kind, plain=True)
+            golden[name] = {"ids": ids, "logprobs": peer.Peer(plain).logprobs(ids, vocabulary)}
 
 
 def write():
@@ -83,4 +103,5 @@ def write():
             golden[name] = {"ids": ids, "logprobs": other.logprobs(ids, vocabulary),
                             "texts": [{"text": text, "ids": other.tokenize(text)}
                                       for text in files.SAMPLES]}
+    write_layouts(folder, golden)
     (folder / "golden.json").write_text(json.dumps(golden, indent=1, ensure_ascii=False) + "\n")

@@ -1,20 +1,24 @@
 """Compares GGUF files that Headroom has converted with llama.cpp on the same files: `make oracle
 ARGS=--gguf`, for a part `make oracle ARGS="--gguf --rows llama,qwen3"`.
 
-Three things are compared, for small models with random weights (files.py, rows.py):
+Four things are compared, for small models with random weights (files.py, rows.py):
 
 1. Architectures. A file in float32 is converted, and the log-probability of each token of a prompt
    must agree. Both sides compute in float32. Sums have another order, which costs up to 1e-5, so
    the tolerance is 1e-4. ggml looks GELU up in a table of float16, so it is 5e-3 for Gemma. A wrong
    order of rows, a norm without its 1 or a missing factor costs 5e-2 and more.
-2. Types. A file with each type of blocks is converted. Where Headroom says that a type is exact,
+2. Layouts. Files of architectures whose tensors are in another order than in the original
+   (layouts.py) must give the log-probabilities of llama.cpp, and those of the original in
+   Hugging Face's layout within 1e-5. With each of some types, they must give those of llama.cpp
+   with the same numbers.
+3. Types. A file with each type of blocks is converted. Where Headroom says that a type is exact,
    the elements of the result must be those of llama.cpp's package gguf. With --dtype float32 those
    of all types but Q6_K must be. The relative error that Headroom prints must be the one that is
    measured here. llama.cpp gets the same numbers in float32, because for blocks it rounds
    activations to 8 bits. So the tolerance of the log-probabilities is 1e-4, and 40 times the
    relative error where elements are rounded. With --dtype bfloat16 norms are rounded, too, which
    costs up to 0.1.
-3. Tokens. The ids of sample texts must be equal.
+4. Tokens. The ids of sample texts must be equal.
 """
 
 import argparse
@@ -31,6 +35,7 @@ from gguf import GGMLQuantizationType as Type
 
 import files
 import golden
+import layouts
 import peer
 from rows import ROWS
 
@@ -42,7 +47,7 @@ PLAIN = (Type.F32,)
 TYPES = (Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q4_K,
          Type.Q5_K, Type.Q6_K)
 EXACT = (Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1)
-TOLERANCE, GELU = 1e-4, 5e-3
+TOLERANCE, GELU, ORIGINAL = 1e-4, 5e-3, 1e-5
 PROMPT = 40
 
 # The values of tokenizer.ggml.pre whose expressions are compared.
@@ -83,6 +88,51 @@ def architecture(name, headroom, folder):
     vocabulary = made["token_embd.weight"][1].shape[0]
     ids = ids_of(vocabulary)
     return difference(peer.Peer(path).logprobs(ids, vocabulary), logprobs(headroom, out, ids))
+
+
+# The types of layouts beside float32. Elements of K types are exact with --dtype float32.
+LAYOUT_TYPES = {"qwen35": (Type.Q8_0, Type.Q4_K, Type.Q5_K, Type.MXFP4),
+                "qwen3next": (Type.Q4_1, Type.Q4_K), "qwen35moe": (Type.Q5_0,),
+                "deepseek_v3": (Type.Q8_0, Type.Q4_K), "deepseek_v3-old": (Type.Q8_0,),
+                "gpt-oss": (Type.Q8_0,)}
+
+
+def layout(name, headroom, folder, kind=None):
+    """Returns the largest difference of a layout, with matrices of a type, from llama.cpp, and
+    that from the original, which is in float32; 0 with a type."""
+    of, ends = layouts.ORIGINALS[name]()
+    path, out = folder / f"{name}.gguf", folder / f"{name}{kind.name if kind else ''}"
+    layouts.write_gguf(path, of, ends, kind)
+    convert(headroom, path, out, ("--dtype", "float32"))
+    vocabulary = of.gguf["token_embd.weight"].shape[0]
+    ids = ids_of(vocabulary)
+    got, original = logprobs(headroom, out, ids), 0.0
+    if kind is None:
+        whole = folder / f"{name}-original"
+        layouts.write_original(whole, of, out)
+        original = difference(got, logprobs(headroom, whole, ids))
+    layouts.write_gguf(folder / "plain.gguf", of, ends, kind, plain=True)
+    return difference(peer.Peer(folder / "plain.gguf").logprobs(ids, vocabulary), got), original
+
+
+def compare_layouts(names, headroom, folder):
+    """Compares layouts, and returns the names of those that differ."""
+    failed = []
+    for name in names:
+        for kind in (None, *LAYOUT_TYPES.get(name, ())):
+            title = f"{name} {kind.name}" if kind else name
+            try:
+                worst, original = layout(name, headroom, folder, kind)
+            except (ValueError, server.Failed) as err:
+                print(f"{title:24} FAILED: {err}")
+                failed.append(title)
+                continue
+            bad = not (worst <= TOLERANCE and original <= ORIGINAL)
+            failed += [title] * bad
+            text = "" if kind else f", within {original:.1e} of the original"
+            print(f"{title:24} log-probabilities within {worst:.1e}{text}{'  FAILED' * bad}",
+                  flush=True)
+    return failed
 
 
 def read_safetensors(folder):
@@ -202,7 +252,8 @@ def main():
     failed = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        for name in o.rows.replace(",", " ").split() or sorted(ROWS):
+        names = o.rows.replace(",", " ").split()
+        for name in [n for n in names if n not in layouts.ORIGINALS] if names else sorted(ROWS):
             try:
                 worst = architecture(name, o.headroom, folder)
             except (ValueError, server.Failed) as err:
@@ -212,6 +263,8 @@ def main():
             bad = not worst <= (GELU if ROWS[name].shifted else TOLERANCE)
             failed += [name] * bad
             print(f"{name:14} log-probabilities within {worst:.1e}{'  FAILED' * bad}", flush=True)
+        failed += compare_layouts([n for n in layouts.ORIGINALS if n in names or not names],
+                                  o.headroom, folder)
         if not o.rows:
             for kind in TYPES:
                 for flags in ((), ("--dtype", "float32"), ("--dtype", "bfloat16")):

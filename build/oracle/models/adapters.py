@@ -2,9 +2,10 @@
 TYPES.
 
 Each row of table.py gets random adapters by mlx-lm's own functions: LoRA and DoRA on every module
-of its layers that mlx-lm can adapt, LoRA on the embedding and the head, and a part of the layers
-with a part of the modules. They are saved as mlx_lm.lora saves them. The LoRA of matrices is also
-written in PEFT's format, with another alpha and rank for the same product. mlx-lm and `headroom
+of its layers that mlx-lm can adapt, and on the embedding and the head, and LoRA on a part of the
+layers with a part of the modules. mlx-lm has no DoRA of experts, nor of packed embeddings. They are
+saved as mlx_lm.lora saves them. The LoRA of matrices is also written in PEFT's format, with another
+alpha and rank for the same product. mlx-lm and `headroom
 serve --adapter` must agree, as in oracle.py, and the adapter must change the answer. The model
 that `headroom fuse` writes must agree, too.
 
@@ -31,19 +32,21 @@ import server
 import weights
 
 SCALE = 2.5
-KINDS = ("lora", "peft", "dora", "embedding", "part")
+KINDS = ("lora", "peft", "dora", "embedding", "dora_embedding", "part")
 # Modules whose matrices Headroom has in another form, so that it refuses an adapter of them.
 REFUSED = ("embed_q", "unembed_out", "kv_b_proj", "in_proj_qkvz", "in_proj_ba", "conv")
 # The kinds that are also fused, and the packing of the model. An embedding that is the head, too,
 # and experts are among them.
-FUSED = {"lora": "float32", "peft": "affine", "dora": "affine", "embedding": "float32"}
+FUSED = {"lora": "float32", "peft": "affine", "dora": "affine", "embedding": "float32",
+         "dora_embedding": "float32"}
 # mlx-lm's names of modules that hold an adapter.
 LAYERS = (LoRALinear, LoRASwitchLinear, LoRAEmbedding, DoRALinear, DoRAEmbedding)
 
 
 # The goldens: model of engine/models/testdata/tiny, kind of adapter.
 GOLDENS = (("mistral", "lora"), ("mistral", "peft"), ("mistral", "part"), ("qwen3", "dora"),
-           ("qwen3", "embedding"), ("olmoe", "lora"), ("phi3", "lora"), ("gemma", "lora"))
+           ("qwen3", "embedding"), ("qwen3", "dora_embedding"), ("gemma3_text", "dora_embedding"),
+           ("olmoe", "lora"), ("phi3", "lora"), ("gemma", "lora"))
 GOLDEN = Path(__file__).resolve().parents[3] / "engine/testdata/adapters"
 TINY = Path(__file__).resolve().parents[3] / "engine/models/testdata/tiny"
 
@@ -62,7 +65,7 @@ def keys_of(model, kind):
                 keys.add(path)
     if kind == "part":
         keys = {key for i, key in enumerate(sorted(keys)) if i % 2 == 0}
-    if kind == "embedding":
+    if kind.endswith("embedding"):
         keys = {path for path, module in model.named_modules()
                 if path.split(".")[-1] in ("embed_tokens", "lm_head") and
                 isinstance(module, (*plain, nn.Embedding, nn.QuantizedEmbedding))}
@@ -76,14 +79,15 @@ def adapt(model, kind, seed, rank=8, most=1000):
     if kind == "part":
         rank, layers = 5, max(1, layers // 2)
     parameters = {"rank": rank, "scale": SCALE, "dropout": 0.0, "keys": keys_of(model, kind)}
-    linear_to_lora_layers(model, layers, parameters, use_dora=kind == "dora")
+    linear_to_lora_layers(model, layers, parameters, use_dora=kind.startswith("dora"))
     rng = np.random.default_rng(zlib.crc32(seed.encode()))
     for _, module in model.named_modules():
         if not isinstance(module, LAYERS):
             continue
         for name in ("lora_a", "lora_b"):
             x = rng.standard_normal(getattr(module, name).shape).astype(np.float32)
-            if name == "lora_a" and not isinstance(module, LoRAEmbedding):
+            if name == "lora_a" and not isinstance(module,
+                                                       (LoRAEmbedding, DoRAEmbedding)):
                 fan = x.shape[-1] if x.ndim == 3 else x.shape[0]
                 x /= np.sqrt(fan)
             else:
@@ -93,7 +97,7 @@ def adapt(model, kind, seed, rank=8, most=1000):
             module.m = module.m.astype(mx.float32) * mx.array(
                 1 + 0.2 * rng.standard_normal(module.m.shape).astype(np.float32))
     model.eval()
-    config = {"fine_tune_type": "dora" if kind == "dora" else "lora", "num_layers": layers,
+    config = {"fine_tune_type": "dora" if kind.startswith("dora") else "lora", "num_layers": layers,
               "lora_parameters": parameters, "model": "random"}
     tensors = {path: x for path, x in tree_flatten(model.parameters())
                if path.rsplit(".", 1)[-1] in ("lora_a", "lora_b", "m")}
@@ -184,6 +188,8 @@ def run(types, table, headroom, folder, compare, prompt):
         packings = [p for p in ("float32", "affine") if p in row.packings] or row.packings[:1]
         for packing in packings:
             for kind in KINDS:
+                if kind == "dora_embedding" and packing != "float32":
+                    continue
                 title = f"{name} {packing} {kind}"
                 at = Path(folder) / title.replace(" ", "-")
                 try:

@@ -13,8 +13,20 @@ type architecture struct {
 	shifted bool
 	// partial says that config.json can say that only a part of a head is rotated.
 	partial bool
-	// names has what differs from the usual names, by the name of a module in the file.
+	// latent says that attention has one latent vector for the keys and values of all heads.
+	latent bool
+	// untruncated says that the limits of YaRN's frequencies are not rounded.
+	untruncated bool
+	// ropeParameters says that config.json has the rotary embedding in an object of its own.
+	ropeParameters bool
+	// block begins the names of blocks that draft tokens; "": there are none.
+	block string
+	// names has what differs from the usual names, by the name of a module in the file, or of a
+	// tensor with its suffix.
 	names map[string]string
+	// arrange returns the tensors that one of the file becomes; nil: the one that it is given. part
+	// is the name of the file's module within a layer.
+	arrange func(b *builder, t Tensor, part string) []Tensor
 	// config sets what config.json has beside the usual keys; nil: nothing.
 	config func(b *builder)
 }
@@ -31,12 +43,16 @@ var mixtralNames = map[string]string{"ffn_gate_inp": "block_sparse_moe.gate",
 	"ffn_down_exps": "block_sparse_moe.switch_mlp.down_proj"}
 
 var architectures = map[string]*architecture{
+	"deepseek2": {modelType: "deepseek_v3", class: "DeepseekV3ForCausalLM", latent: true,
+		block: "model.layers.", names: deepseekNames, config: (*builder).deepseek},
 	"gemma": {modelType: "gemma", class: "GemmaForCausalLM", shifted: true,
 		config: func(b *builder) { b.set("hidden_act", geluTanh, "hidden_activation", geluTanh) }},
 	"gemma2": {modelType: "gemma2", class: "Gemma2ForCausalLM", shifted: true, names: sandwich,
 		config: (*builder).gemma2},
 	"gemma3": {modelType: "gemma3_text", class: "Gemma3ForCausalLM", shifted: true,
 		names: sandwich, config: (*builder).gemma3},
+	"gpt-oss": {modelType: "gpt_oss", class: "GptOssForCausalLM", untruncated: true,
+		names: gptOSSNames, config: (*builder).gptOSS},
 	"granite": {modelType: "granite", class: "GraniteForCausalLM", permuted: true,
 		config: (*builder).granite},
 	"llama": {modelType: "llama", class: "LlamaForCausalLM", permuted: true, names: mixtralNames,
@@ -54,6 +70,16 @@ var architectures = map[string]*architecture{
 			"ffn_up_shexp":   "mlp.shared_expert.up_proj",
 			"ffn_down_shexp": "mlp.shared_expert.down_proj"},
 		config: (*builder).qwen2MoE},
+	// The projections of Qwen3-Next are those of Qwen3.5 in a file: apart, not in one matrix.
+	"qwen3next": {modelType: "qwen3_5_moe", class: "Qwen3_5MoeForConditionalGeneration",
+		partial: true, ropeParameters: true, block: "mtp.layers.", names: deltaNames,
+		arrange: (*builder).deltaParts, config: (*builder).qwen35MoE},
+	"qwen35": {modelType: "qwen3_5", class: "Qwen3_5ForConditionalGeneration", partial: true,
+		ropeParameters: true, block: "mtp.layers.", names: deltaNames,
+		arrange: (*builder).tiledDelta, config: (*builder).qwen35},
+	"qwen35moe": {modelType: "qwen3_5_moe", class: "Qwen3_5MoeForConditionalGeneration",
+		partial: true, ropeParameters: true, block: "mtp.layers.", names: deltaNames,
+		arrange: (*builder).tiledDelta, config: (*builder).qwen35MoE},
 	"qwen3": {modelType: "qwen3", class: "Qwen3ForCausalLM"},
 	"qwen3moe": {modelType: "qwen3_moe", class: "Qwen3MoeForCausalLM",
 		config: (*builder).qwen3MoE},
@@ -65,6 +91,12 @@ var architectures = map[string]*architecture{
 	"smollm3": {modelType: "smollm3", class: "SmolLM3ForCausalLM", permuted: true,
 		config: func(b *builder) { b.set("no_rope_layer_interval", 4) }},
 }
+
+// gptOSSNames has the names of gpt-oss.
+var gptOSSNames = map[string]string{"post_attention_norm": "post_attention_layernorm",
+	"attn_sinks.weight": "self_attn.sinks", "ffn_gate_inp": "mlp.router",
+	"ffn_gate_exps": "mlp.experts.gate_proj", "ffn_up_exps": "mlp.experts.up_proj",
+	"ffn_down_exps": "mlp.experts.down_proj"}
 
 const geluTanh = "gelu_pytorch_tanh"
 
@@ -140,4 +172,19 @@ func (b *builder) queryScalar(layers27B int) int {
 		return b.count("embedding_length", 0) / max(b.count("attention.head_count", 1), 1)
 	}
 	return b.headDim()
+}
+
+// gptOSS sets the keys of gpt-oss: every second layer, from the first on, has a sliding window.
+func (b *builder) gptOSS() {
+	kinds := make([]string, b.layers())
+	for i := range kinds {
+		kinds[i] = []string{"sliding_attention", "full_attention"}[i%2]
+	}
+	if n := b.count("attention.sliding_window_pattern", 2); n != 2 {
+		b.failf("one layer in %d has full attention, expected one in 2", n)
+	}
+	b.set("layer_types", kinds, "sliding_window", b.required("attention.sliding_window"),
+		"intermediate_size", b.required("expert_feed_forward_length"),
+		"num_local_experts", b.required("expert_count"),
+		"num_experts_per_tok", b.required("expert_used_count"), "swiglu_limit", 7.0)
 }

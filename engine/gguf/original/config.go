@@ -103,12 +103,20 @@ func shortest(n float64) float64 {
 	return short
 }
 
+// layers returns the number of layers, without the blocks after them that draft tokens.
+func (b *builder) layers() int {
+	return max(b.count("block_count", 0)-b.count("nextn_predict_layers", 0), 0)
+}
+
 func (b *builder) hasTensor(name string) bool { return b.File.Tensor(name) != nil }
 
 func (b *builder) headDim() int {
 	return b.count("attention.key_length",
 		b.count("embedding_length", 0)/max(b.count("attention.head_count", 1), 1))
 }
+
+// maxLayers is the largest number of layers: a damaged file may say any.
+const maxLayers = 10_000
 
 // build sets config.json.
 func (b *builder) build() {
@@ -123,14 +131,25 @@ func (b *builder) build() {
 	if !ok {
 		b.failf("the metadata lacks %sattention.layer_norm_rms_epsilon", b.prefix)
 	}
-	if n := b.count("attention.value_length", dim); n != dim {
+	if n := b.count("attention.value_length", dim); n != dim && !b.row.latent {
 		b.failf("values have %d elements a head, and keys %d", n, dim)
+	}
+	wide := b.count("feed_forward_length", 0)
+	if wide == 0 {
+		wide = b.count("expert_feed_forward_length", 0)
+	}
+	if wide == 0 {
+		b.failf("the metadata lacks %sfeed_forward_length", b.prefix)
+	}
+	if n := b.layers(); n == 0 || n > maxLayers {
+		b.failf("the model has %d layers, expected 1 to %d", n, maxLayers)
+		return
 	}
 	b.set("model_type", b.row.modelType, "architectures", []string{b.row.class},
 		"vocab_size", vocab,
 		"hidden_size", b.required("embedding_length"),
-		"num_hidden_layers", b.required("block_count"),
-		"intermediate_size", b.required("feed_forward_length"),
+		"num_hidden_layers", b.layers(),
+		"intermediate_size", wide,
 		"num_attention_heads", heads,
 		"num_key_value_heads", b.count("attention.head_count_kv", heads),
 		"head_dim", dim,
@@ -143,7 +162,13 @@ func (b *builder) build() {
 	if b.row.config != nil {
 		b.row.config(b)
 	}
+	if b.row.latent {
+		dim = b.required("rope.dimension_count")
+	}
 	b.rope(dim)
+	if b.row.ropeParameters {
+		b.nestRope()
+	}
 }
 
 // put adds a file with v as JSON.

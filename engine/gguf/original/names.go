@@ -32,7 +32,11 @@ var inLayer = map[string]string{
 	"ffn_gate_exps": "mlp.switch_mlp.gate_proj",
 	"ffn_up_exps":   "mlp.switch_mlp.up_proj",
 	"ffn_down_exps": "mlp.switch_mlp.down_proj",
+	gateUp:          "mlp.switch_mlp.gate_up_proj",
 }
+
+// gateUp is a stack of experts in which the rows of gate_proj come before those of up_proj.
+const gateUp = "ffn_gate_up_exps"
 
 // nameTensors sets the tensors of the original.
 func (b *builder) nameTensors() {
@@ -41,13 +45,14 @@ func (b *builder) nameTensors() {
 		if slices.Contains([]string{ropeFreqs, ropeLong, ropeShort}, t.Name) {
 			continue
 		}
-		module, suffix, ok := b.moduleOf(t.Name)
+		name, part, ok := b.nameOf(t.Name)
 		if !ok {
 			b.failf("the tensor %.80q is not one of the architecture %s", t.Name,
 				strings.TrimSuffix(b.prefix, "."))
 			return
 		}
-		one := Tensor{Name: module + suffix, Shape: slices.Clone(t.Shape), From: t}
+		one := Tensor{Name: name, Shape: slices.Clone(t.Shape), From: t}
+		module := strings.TrimSuffix(name, ".weight")
 		if strings.HasSuffix(module, "shared_expert_gate") && len(t.Shape) == 1 {
 			one.Shape = []int{1, t.Cols()}
 		}
@@ -55,50 +60,94 @@ func (b *builder) nameTensors() {
 			one.Add = -1
 		}
 		if b.row.permuted {
-			b.permute(&one, module)
+			b.permute(&one, strings.TrimSuffix(module, ".bias"))
 		}
-		b.Tensors = append(b.Tensors, one)
+		switch {
+		case part == gateUp:
+			b.splitGateUp(one)
+		case b.row.arrange != nil:
+			b.Tensors = append(b.Tensors, b.row.arrange(b, one, part)...)
+		default:
+			b.Tensors = append(b.Tensors, one)
+		}
 	}
 }
 
-// moduleOf returns the module of a tensor in the original, and what follows it.
-func (b *builder) moduleOf(name string) (module, suffix string, ok bool) {
-	at := strings.LastIndex(name, ".")
-	if at < 0 {
-		return "", "", false
-	}
-	name, suffix = name[:at], name[at:]
-	if suffix != ".weight" && suffix != ".bias" {
-		return "", "", false
-	}
+// nameOf returns the name of a tensor in the original, and its part: the name of its module within
+// a layer of the file. Blocks after the last layer draft tokens. Only conversions that leave them
+// out see these names.
+func (b *builder) nameOf(name string) (to, part string, ok bool) {
 	inside, isLayer := strings.CutPrefix(name, "blk.")
 	if !isLayer {
-		module, ok = outside[name]
-		return module, suffix, ok
+		module, suffix, ok := cutSuffix(name)
+		return outside[module] + suffix, "", ok && outside[module] != ""
 	}
-	number, part, _ := strings.Cut(inside, ".")
-	if n, err := strconv.Atoi(number); err != nil || n < 0 || strconv.Itoa(n) != number {
+	number, inside, _ := strings.Cut(inside, ".")
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 0 || strconv.Itoa(n) != number {
 		return "", "", false
 	}
-	if module, ok = b.row.names[part]; !ok {
-		module, ok = inLayer[part]
+	if b.row.block != "" && n >= b.layers() {
+		return b.row.block + number + "." + inside, "", true
 	}
-	return "model.layers." + number + "." + module, suffix, ok
+	layer := "model.layers." + number + "."
+	if whole := b.row.names[inside]; whole != "" {
+		return layer + whole, inside, true
+	}
+	part, suffix, ok := cutSuffix(inside)
+	module := b.row.names[part]
+	if module == "" {
+		module = inLayer[part]
+	}
+	return layer + module + suffix, part, ok && module != ""
 }
 
-// permute sets the order of the rows of q and k.
+// cutSuffix cuts a name before ".weight" or ".bias". ok is false if it has neither.
+func cutSuffix(name string) (module, suffix string, ok bool) {
+	for _, suffix = range []string{".weight", ".bias"} {
+		if module, ok = strings.CutSuffix(name, suffix); ok {
+			return module, suffix, true
+		}
+	}
+	return "", "", false
+}
+
+// splitGateUp adds gate_proj and up_proj of a stack of both, [experts, 2n, k].
+func (b *builder) splitGateUp(t Tensor) {
+	if len(t.Shape) != 3 || t.Shape[1]%2 != 0 {
+		b.failf("tensor %s has the shape %v, expected two halves of rows", t.From.Name, t.Shape)
+		return
+	}
+	n := t.Shape[1] / 2
+	for i, module := range []string{"gate_proj", "up_proj"} {
+		half := t
+		half.Name = strings.Replace(t.Name, "gate_up_proj", module, 1)
+		half.Shape = []int{t.Shape[0], n, t.Shape[2]}
+		half.order = func(row int) int { return row/n*2*n + i*n + row%n }
+		b.Tensors = append(b.Tensors, half)
+	}
+}
+
+// permute sets the order of the rows of q and k. Where llama.cpp rotates pairs of neighbours, files
+// have row j of the first half of a head beside row j of the second half.
 func (b *builder) permute(t *Tensor, module string) {
+	heads := 0
 	switch {
 	case strings.HasSuffix(module, "self_attn.q_proj"):
-		t.heads = b.required("attention.head_count")
+		heads = b.required("attention.head_count")
 	case strings.HasSuffix(module, "self_attn.k_proj"):
-		t.heads = b.count("attention.head_count_kv", b.required("attention.head_count"))
+		heads = b.count("attention.head_count_kv", b.required("attention.head_count"))
 	default:
 		return
 	}
-	if t.heads == 0 || t.rows()%t.heads != 0 || t.rows()/t.heads%2 != 0 {
-		b.failf("tensor %s has %d rows for %d heads", t.From.Name, t.rows(), t.heads)
-		t.heads = 0
+	if heads == 0 || t.rows()%heads != 0 || t.rows()/heads%2 != 0 {
+		b.failf("tensor %s has %d rows for %d heads", t.From.Name, t.rows(), heads)
+		return
+	}
+	dim := t.rows() / heads
+	t.order = func(i int) int {
+		head, at := i/dim, i%dim
+		return head*dim + at%(dim/2)*2 + at/(dim/2)
 	}
 }
 

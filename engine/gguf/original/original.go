@@ -30,7 +30,7 @@ type Model struct {
 	files map[string][]byte
 }
 
-// Tensor is a tensor of an original, made of a tensor of the file.
+// Tensor is a tensor of an original, made of rows of a tensor of the file.
 type Tensor struct {
 	Name  string
 	Shape []int
@@ -38,19 +38,46 @@ type Tensor struct {
 	// Add is added to each element.
 	Add float32
 
-	// heads is the number of heads whose rows the file has in another order; 0: none.
-	heads int
+	order   func(row int) int       // see Row; nil: the order of the file
+	columns func(column int) int    // see Column; nil: the order of the file
+	run     int                     // columns stay together in runs of this length
+	value   func(x float32) float32 // what an element becomes; nil: it stays
 }
 
-// Row returns the row of the file that is row i of the original. Where llama.cpp rotates pairs of
-// neighbours, files have row j of the first half of a head beside row j of the second half.
+// Row returns the row of the file that is row i of the original. The elements of a vector count as
+// rows.
 func (t *Tensor) Row(i int) int {
-	if t.heads == 0 {
+	if t.order == nil {
 		return i
 	}
-	dim := t.rows() / t.heads
-	head, at := i/dim, i%dim
-	return head*dim + at%(dim/2)*2 + at/(dim/2)
+	return t.order(i)
+}
+
+// Column returns the column of the file that is column i of the original.
+func (t *Tensor) Column(i int) int {
+	if t.columns == nil {
+		return i
+	}
+	return t.columns(i)
+}
+
+// Permuted reports whether Row changes the order, or leaves out rows.
+func (t *Tensor) Permuted() bool { return t.order != nil }
+
+// Run returns the length of the runs in which Column moves columns; 0: it moves none.
+func (t *Tensor) Run() int { return t.run }
+
+// Changes reports whether Change changes elements.
+func (t *Tensor) Changes() bool { return t.value != nil || t.Add != 0 }
+
+// Change turns elements of the file into those of the original.
+func (t *Tensor) Change(elements []float32) {
+	for i, x := range elements {
+		if t.value != nil {
+			x = t.value(x)
+		}
+		elements[i] = x + t.Add
+	}
 }
 
 // rows returns the number of rows of t; the elements of a vector count as rows.
@@ -60,9 +87,6 @@ func (t *Tensor) rows() int {
 	}
 	return t.From.Rows()
 }
-
-// Permuted reports whether Row changes the order.
-func (t *Tensor) Permuted() bool { return t.heads > 0 }
 
 // Open opens the model whose file is at path, or of which this is one of several files. The caller
 // must close its File. Errors are Problems.

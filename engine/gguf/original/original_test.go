@@ -122,6 +122,39 @@ func TestConfig(t *testing.T) {
 			map[string]any{"attention_multiplier": 0.1, "logits_scaling": 8.0,
 				"residual_multiplier": 1.0}},
 		{"smollm3", nil, map[string]any{"no_rope_layer_interval": 4.0}},
+		{"qwen35", deltaKeys("rope.dimension_count", 2, "rope.dimension_sections",
+			[]int32{1, 0, 0, 0}, "block_count", 3, "nextn_predict_layers", 1),
+			map[string]any{"model_type": "qwen3_5", "num_hidden_layers": 2.0, "rope_theta": nil,
+				"linear_num_key_heads": 2.0, "linear_num_value_heads": 6.0,
+				"linear_key_head_dim": 4.0, "linear_value_head_dim": 2.0,
+				"linear_conv_kernel_dim": 4.0, "full_attention_interval": 4.0,
+				"rope_parameters": map[string]any{"rope_type": "default", "rope_theta": 1e4,
+					"partial_rotary_factor": 0.5, "mrope_section": []any{1.0, 0.0, 0.0}}}},
+		{"qwen3next", deltaKeys("feed_forward_length", 0, "expert_feed_forward_length", 6,
+			"expert_count", 8, "expert_used_count", 2),
+			map[string]any{"model_type": "qwen3_5_moe", "num_experts": 8.0, "rope_theta": nil,
+				"norm_topk_prob": true, "intermediate_size": 6.0,
+				"rope_parameters": map[string]any{"rope_type": "default",
+					"rope_theta": 1e4, "partial_rotary_factor": 1.0}}},
+		{"gpt-oss", []any{"attention.sliding_window", 8, "expert_count", 4, "expert_used_count",
+			2, "expert_feed_forward_length", 12, "block_count", 3, "rope.scaling.type", "yarn",
+			"rope.scaling.factor", float32(32), "rope.scaling.original_context_length", 16},
+			map[string]any{"model_type": "gpt_oss", "num_hidden_layers": 3.0,
+				"intermediate_size": 12.0, "num_local_experts": 4.0, "sliding_window": 8.0,
+				"layer_types": []any{"sliding_attention", "full_attention",
+					"sliding_attention"}, "rope_scaling": map[string]any{"type": "yarn",
+					"rope_type": "yarn", "factor": 32.0, "truncate": false,
+					"original_max_position_embeddings": 16.0}}},
+		{"deepseek2", latentKeys("rope.scaling.type", "yarn", "rope.scaling.factor", float32(40),
+			"rope.scaling.original_context_length", 16,
+			"rope.scaling.yarn_log_multiplier", float32(0.0707)),
+			map[string]any{"model_type": "deepseek_v2", "head_dim": nil, "kv_lora_rank": 16.0,
+				"q_lora_rank": nil, "qk_nope_head_dim": 6.0, "qk_rope_head_dim": 4.0,
+				"v_head_dim": 5.0, "num_key_value_heads": 2.0, "topk_method": "greedy",
+				"n_group": 1.0, "routed_scaling_factor": 1.0, "norm_topk_prob": false,
+				"rope_scaling": map[string]any{"type": "yarn", "rope_type": "yarn",
+					"factor": 40.0, "original_max_position_embeddings": 16.0, "mscale": 0.707,
+					"mscale_all_dim": 0.707}}},
 	} {
 		m, err := open(t, keys(c.name, c.keys...), embedding())
 		if err != nil {
@@ -145,6 +178,146 @@ func TestConfig(t *testing.T) {
 			if !reflect.DeepEqual(got[key], want) {
 				t.Errorf("%s: %s is %v, expected %v", c.name, key, got[key], want)
 			}
+		}
+	}
+}
+
+// deltaKeys returns keys of GatedDeltaNet with two key heads of 4 and six value heads of 2.
+func deltaKeys(more ...any) []any {
+	return append([]any{"ssm.group_count", 2, "ssm.time_step_rank", 6, "ssm.state_size", 4,
+		"ssm.inner_size", 12, "ssm.conv_kernel", 4}, more...)
+}
+
+// latentKeys returns keys of latent attention.
+func latentKeys(more ...any) []any {
+	return append([]any{"attention.kv_lora_rank", 16, "attention.key_length", 20,
+		"attention.value_length", 16, "attention.key_length_mla", 10,
+		"attention.value_length_mla", 5, "expert_count", 4, "expert_used_count", 2,
+		"expert_feed_forward_length", 6, "expert_gating_func", 1}, more...)
+}
+
+// TestDeltaNet checks the order of the value heads, worked out by hand. The file has those of key
+// heads 0 and 1 in turn: 0, 3, 1, 4, 2, 5.
+func TestDeltaNet(t *testing.T) {
+	m, err := open(t, keys("qwen35", deltaKeys()...), embedding(),
+		floats("blk.0.attn_qkv.weight", 28, hidden), floats("blk.0.ssm_out.weight", hidden, 12),
+		floats("blk.0.ssm_beta.weight", 6, hidden), floats("blk.0.ssm_dt.bias", 6),
+		floats("blk.0.ssm_conv1d.weight", 28, 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := func(of func(int) int, from, n int) (all []int) {
+		for i := range n {
+			all = append(all, of(from+i))
+		}
+		return all
+	}
+	heads := []int{0, 2, 4, 1, 3, 5}
+	values := []int{0, 1, 4, 5, 8, 9, 2, 3, 6, 7, 10, 11}
+	for i := range m.Tensors {
+		one := &m.Tensors[i]
+		var got, want []int
+		switch one.Name {
+		case "model.layers.0.linear_attn.in_proj_b.weight", "model.layers.0.linear_attn.dt_bias":
+			got, want = first(one.Row, 0, 6), heads
+		case "model.layers.0.linear_attn.in_proj_qkv.weight",
+			"model.layers.0.linear_attn.conv1d.weight":
+			got = first(one.Row, 16, 12)
+			for _, v := range values {
+				want = append(want, 16+v)
+			}
+			if one.Row(15) != 15 {
+				t.Errorf("%s moves row 15", one.Name)
+			}
+		case "model.layers.0.linear_attn.out_proj.weight":
+			got, want = first(one.Column, 0, 12), values
+			if one.Run() != 2 || one.Permuted() {
+				t.Errorf("%s moves columns in runs of %d", one.Name, one.Run())
+			}
+		case "model.embed_tokens.weight":
+		default:
+			t.Errorf("there is a tensor %s", one.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s has %v, expected %v", one.Name, got, want)
+		}
+	}
+}
+
+// TestNextDeltaNet checks the rows of tensors that have several outputs of a key head, worked out
+// by hand: b of three value heads, then a; and q, k, v, z of 4, 4, 6 and 6 rows.
+func TestNextDeltaNet(t *testing.T) {
+	m, err := open(t, keys("qwen3next", deltaKeys("expert_count", 2, "expert_used_count", 1)...),
+		embedding(), floats("blk.0.ssm_ba.weight", 12, hidden),
+		floats("blk.0.ssm_in.weight", 40, hidden),
+		floats("blk.0.ffn_gate_up_exps.weight", 2, 6, hidden))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]int{
+		"linear_attn.in_proj_b.weight": {0, 1, 2, 6, 7, 8},
+		"linear_attn.in_proj_a.weight": {3, 4, 5, 9, 10, 11},
+		"linear_attn.in_proj_z.weight": {14, 15, 16, 17, 18, 19, 34, 35, 36, 37, 38, 39},
+		"linear_attn.in_proj_qkv.weight": {0, 1, 2, 3, 20, 21, 22, 23, 4, 5, 6, 7, 24, 25, 26, 27,
+			8, 9, 10, 11, 12, 13, 28, 29, 30, 31, 32, 33},
+		"mlp.switch_mlp.gate_proj.weight": {0, 1, 2, 6, 7, 8},
+		"mlp.switch_mlp.up_proj.weight":   {3, 4, 5, 9, 10, 11},
+	}
+	for i := range m.Tensors {
+		one := &m.Tensors[i]
+		name := strings.TrimPrefix(one.Name, "model.layers.0.")
+		var got []int
+		for row := range len(want[name]) {
+			got = append(got, one.Row(row))
+		}
+		if n := one.Shape[0]; !slices.Equal(got, want[name]) ||
+			n != len(got) && len(one.Shape) == 2 && got != nil {
+			t.Errorf("%s has the rows %v of %d, expected %v", name, got, n, want[name])
+		}
+		delete(want, name)
+	}
+	if len(want) > 0 {
+		t.Errorf("there is no tensor of %v", want)
+	}
+}
+
+// TestDecay checks that A_log is met exactly if it is a bfloat16, and nearly if it is not.
+func TestDecay(t *testing.T) {
+	for _, want := range []float32{-0.6875, 0, 1.5, 2.078125, 2.0794415} {
+		x := float32(-math.Exp(float64(want)))
+		data := gguftest.Float32(x)
+		m, err := open(t, keys("qwen35", "ssm.group_count", 1, "ssm.time_step_rank", 1,
+			"ssm.state_size", 4, "ssm.inner_size", 4, "ssm.conv_kernel", 4), embedding(),
+			gguftest.Of("blk.0.ssm_a", gguf.F32, data[:], 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := []float32{x}
+		for i := range m.Tensors {
+			if strings.HasSuffix(m.Tensors[i].Name, "A_log") {
+				m.Tensors[i].Change(got)
+			}
+		}
+		if d := math.Abs(float64(got[0] - want)); d > 2.4e-7 || want != 2.0794415 && d != 0 {
+			t.Errorf("A_log of %g is %g, expected %g", x, got[0], want)
+		}
+	}
+}
+
+// TestBlocksOfDrafts checks that blocks after the last layer have names that conversions leave out.
+func TestBlocksOfDrafts(t *testing.T) {
+	for name, want := range map[string]string{"qwen35": "mtp.layers.1.nextn.eh_proj.weight",
+		"deepseek2": "model.layers.1.nextn.eh_proj.weight"} {
+		more := []any{"block_count", 2, "nextn_predict_layers", 1}
+		more = map[string]func(...any) []any{"qwen35": deltaKeys,
+			"deepseek2": latentKeys}[name](more...)
+		m, err := open(t, keys(name, more...), embedding(),
+			floats("blk.1.nextn.eh_proj.weight", hidden, 2*hidden))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Tensors[len(m.Tensors)-1].Name; got != want {
+			t.Errorf("%s: the block has %s, expected %s", name, got, want)
 		}
 	}
 }
@@ -272,6 +445,11 @@ func FuzzOpen(f *testing.F) {
 	f.Add(gguftest.File(keys("qwen3"), []gguftest.Tensor{embedding()}))
 	f.Add(gguftest.File(keys("llama", "rope.scaling.type", "linear"),
 		[]gguftest.Tensor{embedding(), floats("blk.0.attn_k.weight", 4, hidden)}))
+	f.Add(gguftest.File(keys("qwen35", deltaKeys()...), []gguftest.Tensor{embedding(),
+		floats("blk.0.attn_qkv.weight", 28, hidden), floats("blk.0.ssm_a", 6),
+		floats("blk.0.ssm_out.weight", hidden, 12)}))
+	f.Add(gguftest.File(keys("deepseek2", latentKeys()...), []gguftest.Tensor{embedding(),
+		floats("blk.0.attn_k_b.weight", 2, 16, 6)}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 1<<16 {
 			return
@@ -294,6 +472,7 @@ func FuzzOpen(f *testing.F) {
 		}
 		for i := range m.Tensors {
 			m.Tensors[i].Row(0)
+			m.Tensors[i].Column(0)
 		}
 	})
 }
@@ -306,7 +485,26 @@ func TestRefuses(t *testing.T) {
 		keys    gguftest.Metadata
 		tensors []gguftest.Tensor
 	}{
-		{"it converts gemma,", keys("rwkv"), nil},
+		{"it converts deepseek2, gemma,", keys("rwkv"), nil},
+		{"is in a layer of full attention", keys("qwen35", deltaKeys("block_count", 4)...),
+			[]gguftest.Tensor{embedding(), floats("blk.3.attn_qkv.weight", 28, hidden)}},
+		{"has the shape [27 8], which is not that of 2 key heads of 4 and 6 value heads of 2",
+			keys("qwen35", deltaKeys()...), []gguftest.Tensor{embedding(),
+				floats("blk.0.attn_qkv.weight", 27, hidden)}},
+		{"6 value heads have 13 elements for 2 key heads", keys("qwen35",
+			"ssm.group_count", 2, "ssm.time_step_rank", 6, "ssm.state_size", 4, "ssm.inner_size",
+			13, "ssm.conv_kernel", 4), []gguftest.Tensor{embedding(),
+			floats("blk.0.ssm_a", 6)}},
+		{"layer 0 is recurrent: false, and one layer in 4 should have full attention",
+			keys("qwen35", deltaKeys("attention.recurrent_layers", []int32{0})...),
+			[]gguftest.Tensor{embedding()}},
+		{"one layer in 3 has full attention", keys("gpt-oss", "attention.sliding_window", 8,
+			"attention.sliding_window_pattern", 3), []gguftest.Tensor{embedding()}},
+		{"has sigmoids: false, and a correction bias: true", keys("deepseek2", latentKeys()...),
+			[]gguftest.Tensor{embedding(), floats("blk.0.exp_probs_b.bias", 4)}},
+		{"scales attention by the position", keys("deepseek2",
+			latentKeys("attention.temperature_scale", float32(0.1))...),
+			[]gguftest.Tensor{embedding()}},
 		{"an adapter", keys("llama", "general.type", "adapter"), nil},
 		{"reads images", keys("clip"), nil},
 		{"IQ2_XXS cannot be converted: blk.0.attn_q.weight: its codes are indices of tables",

@@ -5,6 +5,7 @@ package original
 // each frequency.
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -49,10 +50,35 @@ func (b *builder) rope(dim int) {
 				scaling[to] = n
 			}
 		}
+		if b.row.untruncated {
+			scaling["truncate"] = false
+		}
+		if b.row.latent {
+			b.latentYarn(scaling)
+		}
 		b.set("rope_scaling", scaling)
 	default:
 		b.failf("the rotary embedding is scaled as %.40q", kind)
 	}
+}
+
+// nestRope puts the keys of the rotary embedding into rope_parameters.
+func (b *builder) nestRope() {
+	all := map[string]any{"rope_type": "default", "partial_rotary_factor": 1.0}
+	if scaling, ok := b.config["rope_scaling"].(map[string]any); ok {
+		maps.Copy(all, scaling)
+	}
+	for _, key := range []string{"rope_theta", "partial_rotary_factor"} {
+		if value, ok := b.config[key]; ok {
+			all[key] = value
+		}
+		delete(b.config, key)
+	}
+	delete(b.config, "rope_scaling")
+	if sections := b.File.Metadata[b.prefix+"rope.dimension_sections"].Numbers; len(sections) > 2 {
+		all["mrope_section"] = sections[:3]
+	}
+	b.set("rope_parameters", all)
 }
 
 // factors returns the numbers in a tensor of factors.
