@@ -114,7 +114,7 @@ type Dialogs struct{ context context.Context }
 // ChooseFolder asks the user for a folder and returns its path, or "" if the user cancels.
 func (d *Dialogs) ChooseFolder() (string, error) {
 	return runtime.OpenDirectoryDialog(d.context,
-		runtime.OpenDialogOptions{Title: "Import a model", CanCreateDirectories: false})
+		runtime.OpenDialogOptions{Title: "Choose a folder", CanCreateDirectories: false})
 }
 
 // SaveText asks the user for a file, writes text to it and returns its path, or "" if the user

@@ -20,10 +20,11 @@ async function commands(window: 'browser' | 'linux' | 'mac') {
 
 test('a browser keeps its own keys', async () => {
   const commandOf = await commands('browser');
-  expect(['1', '6', '7', ',', 'k', 'F'].map((name) => commandOf(key(name)))).toEqual([
+  expect(['1', '6', '7', '8', ',', 'k', 'F'].map((name) => commandOf(key(name)))).toEqual([
     'page-overview',
     'page-try',
     'page-agents',
+    'page-adapt',
     'page-settings',
     'palette',
     'find',
