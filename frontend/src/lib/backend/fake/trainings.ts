@@ -154,7 +154,7 @@ function fakeSet(part: 'train' | 'valid', file: string, samples: number, shown: 
 
 export function fakeTraining(change: Partial<TrainingStatus> = {}): TrainingStatus {
   return {
-    model: 'mlx-community/Qwen3.6-35B-A3B-4bit',
+    model: 'qwen3.6-35b-a3b',
     data: '/home/you/data',
     fineTuneType: 'lora',
     name: 'Tiny-data',
