@@ -42,6 +42,7 @@ type fakeHost struct {
 	subs    int
 	models  []string // calls about models
 	changes []host.ModelChange
+	list    []host.Model // nil: one model o/m
 }
 
 func (h *fakeHost) State() host.State {
@@ -84,7 +85,11 @@ func (h *fakeHost) StopModel(name string) error {
 }
 
 func (h *fakeHost) Models(contextTokens int) host.ModelList {
-	return host.ModelList{Models: []host.Model{{ID: "o/m"}}, ContextTokens: contextTokens}
+	list := h.list
+	if list == nil {
+		list = []host.Model{{ID: "o/m"}}
+	}
+	return host.ModelList{Models: list, ContextTokens: contextTokens}
 }
 
 func (h *fakeHost) ModelChanges(after int) ([]host.ModelChange, int) {

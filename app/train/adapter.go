@@ -56,7 +56,7 @@ func DefaultAdapter(model, data string) string {
 	if own == "" {
 		return ""
 	}
-	name := filepath.Base(model) + "-" + filepath.Base(data)
+	name := filepath.Base(model) + "-" + strings.TrimSuffix(filepath.Base(data), ".jsonl")
 	return filepath.Join(own, adaptersName, cleanName(name))
 }
 

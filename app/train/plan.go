@@ -133,7 +133,10 @@ func prepare(ctx context.Context, model, data string, a Adapter, o *Options, res
 // adapterNamed returns the adapter of a request: that of its name, or the first free one that is
 // named after model and data. The error is a Problem.
 func adapterNamed(q *Request, model string) (Adapter, error) {
-	dir := DefaultAdapter(model, strings.TrimSuffix(q.Data, ".jsonl"))
+	if q.Model != "" {
+		model = q.Model // a folder of Hugging Face's cache has the name of a commit
+	}
+	dir := DefaultAdapter(model, q.Data)
 	if dir == "" {
 		return Adapter{}, notStarted(problem.BadRequest, "Set HOME.",
 			"there is no home folder for the adapter")

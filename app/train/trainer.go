@@ -25,7 +25,8 @@ import (
 // use. The zero value uses no environment.
 type Trainer struct {
 	Environment Environment
-	Room        func() int64 // available memory; nil: this machine's
+	Room        func() int64        // available memory; nil: this machine's
+	Awake       func() (end func()) // keeps the machine awake during a training; may be nil
 
 	mu       sync.Mutex
 	statuses map[string]*training // by the folder of the adapter
@@ -236,6 +237,9 @@ func (t *Trainer) work(ctx context.Context, m memo, progress *jobs.Progress) err
 		if err := t.Environment.Install(ctx, io.Discard); err != nil {
 			return err
 		}
+	}
+	if t.Awake != nil {
+		defer t.Awake()()
 	}
 	progress.Phase("Checking data and memory", "")
 	temp, err := t.Environment.Temp()
