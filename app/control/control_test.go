@@ -42,7 +42,7 @@ type fakeHost struct {
 	subs    int
 	models  []string // calls about models
 	changes []host.ModelChange
-	list    []host.Model // nil: one model o/m
+	list    []host.Model // besides o/m
 }
 
 func (h *fakeHost) State() host.State {
@@ -85,11 +85,7 @@ func (h *fakeHost) StopModel(name string) error {
 }
 
 func (h *fakeHost) Models(contextTokens int) host.ModelList {
-	list := h.list
-	if list == nil {
-		list = []host.Model{{ID: "o/m"}}
-	}
-	return host.ModelList{Models: list, ContextTokens: contextTokens}
+	return host.ModelList{Models: append(h.list, host.Model{ID: "o/m"}), ContextTokens: contextTokens}
 }
 
 func (h *fakeHost) ModelChanges(after int) ([]host.ModelChange, int) {

@@ -1,5 +1,6 @@
 // Package jobs runs long work that a person watches: an import, a download, a move of the cache, a
-// training. Each job has a state, an amount, a speed and a time left. It can be stopped and resumed.
+// training. Each job has a state, an amount, a speed and a time left. It can be stopped and
+// resumed.
 //
 //	Start -> waiting -> running -> done
 //	             |         |-----> failed  --Resume--> waiting

@@ -19,9 +19,9 @@ import (
 	"headroom/engine/problem"
 )
 
-// newTransfers returns the part of the control API for imports, downloads and trainings. A transfer uses the
-// folder and the hub that the settings name when it starts. listed returns the models in the list;
-// nil: none.
+// newTransfers returns the part of the control API for imports, downloads and trainings. A transfer
+// uses the folder and the hub that the settings name when it starts. listed returns the models in
+// the list; nil: none.
 func newTransfers(list *jobs.List, file *settings.File,
 	listed func() []library.Model) *control.Transfers {
 	tokens := new(hub.Tokens)

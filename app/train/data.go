@@ -224,9 +224,9 @@ func linesOf(r io.Reader) *bufio.Scanner {
 	return lines
 }
 
-// readSet reads the samples in r: the lines that belong to the set, or all if belongs is nil. Errors
-// name the line in path. If lines are no samples, the error is about the first one, and the Set has
-// all of them, up to maxFaults.
+// readSet reads the samples in r: the lines that belong to the set, or all if belongs is nil.
+// Errors name the line in path. If lines are no samples, the error is about the first one, and the
+// Set has all of them, up to maxFaults.
 func readSet(ctx context.Context, path string, r io.Reader, belongs func(line int) bool,
 	p *textproc.Processor, o *Options) (*Set, error) {
 	read := reader{p: p, o: o, set: &Set{}}

@@ -67,8 +67,12 @@ func countLines(path string) (n int, err error) {
 	return n, lines.Err()
 }
 
+// folderOfRun is how the name of a run's folder begins.
+const folderOfRun = "headroom-data-"
+
 // DataFolder returns the folder that mlx-lm reads: data itself, or for a single file a new folder
-// in temp. done removes what was made.
+// in temp, Environment.Temp. The caller holds the lock of the environment. done removes what was
+// made.
 func DataFolder(data, temp string, o *Options) (dir string, done func(), err error) {
 	info, err := os.Stat(data)
 	if err != nil {
@@ -81,7 +85,12 @@ func DataFolder(data, temp string, o *Options) (dir string, done func(), err err
 	if err != nil {
 		return "", nil, dataProblem(context.Background(), err)
 	}
-	if dir, err = os.MkdirTemp(temp, "data-"); err != nil {
+	// A program that was killed has left its folder.
+	stale, _ := filepath.Glob(filepath.Join(temp, folderOfRun+"*"))
+	for _, old := range stale {
+		_ = os.RemoveAll(old)
+	}
+	if dir, err = os.MkdirTemp(temp, folderOfRun); err != nil {
 		return "", nil, environmentProblem(err)
 	}
 	done = func() { _ = os.RemoveAll(dir) }

@@ -207,7 +207,7 @@ func TestTrainingAsAJob(t *testing.T) {
 		t.Errorf("finished: %+v, %+v", s, losses)
 	}
 	temp, _ := environment.Temp()
-	if left, _ := filepath.Glob(filepath.Join(temp, "data-*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(temp, folderOfRun+"*")); len(left) > 0 {
 		t.Errorf("copies of the data are left: %q", left)
 	}
 	if err := list.Remove(j.ID); err != nil {
@@ -274,6 +274,11 @@ func TestForeignDataFolders(t *testing.T) {
 	o := resolved(t, Options{BatchSize: 1})
 	path := writeLines(t, "x.jsonl", repeat(plain, 11)...)
 	temp := t.TempDir()
+	for _, name := range []string{folderOfRun + "1", "mlx"} { // of a killed run, and of mlx
+		if err := os.Mkdir(filepath.Join(temp, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
 	dir, done, err := DataFolder(path, temp, o)
 	if err != nil {
 		t.Fatal(err)
@@ -283,7 +288,7 @@ func TestForeignDataFolders(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	done()
-	if left, _ := os.ReadDir(temp); len(left) > 0 {
+	if left, _ := os.ReadDir(temp); len(left) != 1 || left[0].Name() != "mlx" {
 		t.Errorf("left: %v", left)
 	}
 	if _, err := os.Stat(path); err != nil {

@@ -134,7 +134,7 @@ export const trainingCard = {
   appears: 'The adapter appears in the list of models in a moment.',
   adapterAt: (folder: Text) => `The adapter is in ${folder}.`,
   useAs: (id: Text) => `Apps use it as the model ${id}.`,
-  full: 'The folder has the weights of the trained layers. In Terminal, this makes a model of them:',
+  full: 'The folder has the weights of the trained layers. This makes a model of them:',
   fuse: (model: Text, adapter: Text) => `headroom fuse "${model}" "${adapter}" "${adapter}-fused"`,
   command: 'Command',
   question: (name: Text) => `Discard the training ${name}?`,
@@ -146,7 +146,8 @@ export const lossChart = {
   train: 'Training',
   valid: 'Validation',
   sentence: (name: Text, first: Text, last: Text, least: Text, at: Text, end: Text) =>
-    `${name} loss: from ${first} to ${last} at iteration ${end}, least ${least} at iteration ${at}.`,
+    `${name} loss: from ${first} to ${last} at iteration ${end}, least ${least} at ` +
+    `iteration ${at}.`,
   empty: 'There are no losses yet.',
   axis: (iteration: Text) => `iteration ${iteration}`,
   table: 'Show as a table',
