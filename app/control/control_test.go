@@ -84,10 +84,6 @@ func (h *fakeHost) StopModel(name string) error {
 	return nil
 }
 
-func (h *fakeHost) Models(contextTokens int) host.ModelList {
-	return host.ModelList{Models: append(h.list, host.Model{ID: "o/m"}), ContextTokens: contextTokens}
-}
-
 func (h *fakeHost) ModelChanges(after int) ([]host.ModelChange, int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
