@@ -117,6 +117,12 @@ func (d *Dialogs) ChooseFolder() (string, error) {
 		runtime.OpenDialogOptions{Title: "Choose a folder", CanCreateDirectories: false})
 }
 
+// ChooseSamples asks the user for a JSONL file and returns its path, or "" if the user cancels.
+func (d *Dialogs) ChooseSamples() (string, error) {
+	return runtime.OpenFileDialog(d.context, runtime.OpenDialogOptions{Title: "Choose samples",
+		Filters: []runtime.FileFilter{{DisplayName: "JSON Lines", Pattern: "*.jsonl"}}})
+}
+
 // SaveText asks the user for a file, writes text to it and returns its path, or "" if the user
 // cancels. Pages need it because WebKit does not download files in this window.
 func (d *Dialogs) SaveText(name, text string) (string, error) {

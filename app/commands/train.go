@@ -94,6 +94,9 @@ func (c *Train) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
+	if err := train.CheckType(model); err != nil {
+		return err
+	}
 	shape, err := train.ReadShape(model)
 	if err != nil {
 		return err

@@ -5,15 +5,18 @@ package train
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"headroom/app/library"
 	"headroom/app/memory"
 	"headroom/engine/checkpoint"
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 	"headroom/engine/textproc"
 )
@@ -101,6 +104,9 @@ func readFor(ctx context.Context, model, data string, o *Options) (Data, error) 
 func prepare(ctx context.Context, model, data string, a Adapter, o *Options, resume bool,
 	room int64, read dataReader) (*Plan, error) {
 	p := &Plan{Model: model, Data: data, Adapter: a, Options: o, Room: room}
+	if err := CheckType(model); err != nil {
+		return nil, err
+	}
 	var err error
 	if p.Shape, err = ReadShape(model); err != nil {
 		return nil, err
@@ -128,6 +134,28 @@ func prepare(ctx context.Context, model, data string, a Adapter, o *Options, res
 	p.Need = p.Shape.Need(o, tokens)
 	_, p.MemoryErr = p.Shape.CheckMemory(o, tokens, room)
 	return p, nil
+}
+
+// notInMLX are the model types that Headroom runs and that mlx-lm 0.32.2 does not have.
+var notInMLX = []string{"bert", "modernbert", "muse_glimmer_text", "qwen3_5_moe_text",
+	"qwen3_5_text", "qwen3_8", "qwen3_8_moe", "qwen3_8_text", "qwen3_vl_moe_text", "qwen3_vl_text",
+	"xlm-roberta"}
+
+// CheckType refuses a model that mlx-lm does not have. Others that it lacks, Headroom lacks too. The
+// error is a Problem.
+func CheckType(model string) error {
+	var config struct {
+		Type string `json:"model_type"`
+	}
+	text, err := modelfile.Read(filepath.Join(model, "config.json"))
+	if err != nil || json.Unmarshal(text, &config) != nil {
+		return nil // ReadShape says what is wrong
+	}
+	if slices.Contains(notInMLX, config.Type) {
+		return notStarted(problem.UnknownArchitecture, "Choose another model.",
+			"mlx-lm has no models of the type %s", config.Type)
+	}
+	return nil
 }
 
 // adapterNamed returns the adapter of a request: that of its name, or the first free one that is

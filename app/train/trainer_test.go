@@ -142,6 +142,19 @@ func TestPlanOfARequest(t *testing.T) {
 	}
 }
 
+func TestTypesThatMLXLacks(t *testing.T) {
+	home(t)
+	dir := t.TempDir()
+	err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"model_type": "qwen3_8"}`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := new(Trainer).Plan(t.Context(), Request{}, dir); err == nil ||
+		!strings.Contains(problem.From(err).Why, "no models of the type qwen3_8") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestTrainingAsAJob pauses a training, restarts the program, finishes the training, and refuses
 // its name to another one.
 func TestTrainingAsAJob(t *testing.T) {

@@ -25,6 +25,7 @@ export const adaptData = {
     'A folder with train.jsonl and, if you have one, valid.jsonl; or one JSONL file. Each line ' +
     'is {"messages": […]}, {"prompt": …, "completion": …} or {"text": …}.',
   choose: 'Choose Folder…',
+  chooseFile: 'Choose File…',
   drop: 'Drop a folder or a JSONL file to train with it',
   parts: { train: 'Training', valid: 'Validation', test: 'Test' },
   columns: {
