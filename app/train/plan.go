@@ -141,8 +141,8 @@ var notInMLX = []string{"bert", "modernbert", "muse_glimmer_text", "qwen3_5_moe_
 	"qwen3_5_text", "qwen3_8", "qwen3_8_moe", "qwen3_8_text", "qwen3_vl_moe_text", "qwen3_vl_text",
 	"xlm-roberta"}
 
-// CheckType refuses a model that mlx-lm does not have. Others that it lacks, Headroom lacks too. The
-// error is a Problem.
+// CheckType refuses a model that mlx-lm does not have. Others that it lacks, Headroom lacks too.
+// The error is a Problem.
 func CheckType(model string) error {
 	var config struct {
 		Type string `json:"model_type"`

@@ -2,7 +2,18 @@
 // page, the server and the process do with each other is real.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { copyFile, chmod, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  chmod,
+  copyFile,
+  cp,
+  mkdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ended, goTo, until } from './helpers.mjs';
@@ -16,6 +27,19 @@ const sample = (index) =>
       { role: 'assistant', content: `Ada has lamp ${index}.` },
     ],
   });
+
+const modelFolder = (home) =>
+  join(home, '.cache/huggingface/hub/models--mlx-community--Lamp-Qwen-4bit');
+
+/** Adds a model of its own, as earlier steps may have removed the others. */
+async function plantModel(home) {
+  const outside = join(home, 'Lamp-Qwen-4bit');
+  await cp(path('../../app/demo/model/'), outside, { recursive: true });
+  await appendFile(join(outside, 'config.json'), '   '); // so that it differs from other copies
+  const folder = join(modelFolder(home), 'snapshots/c0ffee');
+  await mkdir(dirname(folder), { recursive: true });
+  await rename(outside, folder);
+}
 
 /** Puts the fake trainer where Headroom would make its Python environment. */
 async function plantTrainer(home) {
@@ -44,16 +68,17 @@ export const adaptSteps = [
       const lines = Array.from({ length: 80 }, (_, index) => sample(index));
       await writeFile(join(home, 'samples/lamps.jsonl'), `${lines.join('\n')}\n`);
       await writeFile(join(home, 'samples/faulty.jsonl'), `${lines[0]}\nnothing\n{"text": "x"}\n`);
+      await plantModel(home);
       await goTo(page, 'Models');
       const rows = page.getByTestId('model');
       await rows
-        .filter({ hasText: 'Tiny-Qwen-4bit' })
-        .getByRole('button', { name: /^Tiny-Qwen/ })
+        .filter({ hasText: 'Lamp-Qwen-4bit' })
+        .getByRole('button', { name: /^Lamp-Qwen/ })
         .click();
-      await page.getByRole('button', { name: 'Train an adapter for Tiny-Qwen-4bit' }).click();
+      await page.getByRole('button', { name: 'Train an adapter for Lamp-Qwen-4bit' }).click();
       const form = page.getByRole('form', { name: 'New training' });
       await until('the model is chosen', async () =>
-        /Tiny-Qwen/.test(await form.getByLabel('Model', { exact: true }).inputValue()),
+        /Lamp-Qwen/.test(await form.getByLabel('Model', { exact: true }).inputValue()),
       );
       const samples = form.getByLabel('Samples', { exact: true });
       await samples.fill(join(home, 'samples/faulty.jsonl'));
@@ -127,7 +152,7 @@ export const adaptSteps = [
       await chat.click();
       const model = page.getByLabel('Model', { exact: true });
       await until('the chat has the adapter', async () =>
-        /Tiny-Qwen-4bit\+lamps$/.test(await model.inputValue()),
+        /Lamp-Qwen-4bit\+lamps$/.test(await model.inputValue()),
       );
       await page.getByRole('textbox', { name: 'Message' }).fill('Who has lamp 3?');
       await page.keyboard.press('Control+Enter');
@@ -138,6 +163,7 @@ export const adaptSteps = [
       await card.getByRole('button', { name: 'Dismiss' }).click();
       await card.waitFor({ state: 'detached' });
       await rm(folder, { recursive: true });
+      await rm(modelFolder(home), { recursive: true });
     },
   ],
 ];

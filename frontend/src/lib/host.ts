@@ -110,7 +110,7 @@ export async function chooseFolder(): Promise<string> {
   return (await program()?.main?.Dialogs?.ChooseFolder?.()) ?? '';
 }
 
-/** Opens the system's dialog for a JSONL file. Resolves to its path, or to '' if none was chosen. */
+/** Opens the system's dialog for a JSONL file. Resolves to its path, or to '' if there is none. */
 export async function chooseSamples(): Promise<string> {
   return (await program()?.main?.Dialogs?.ChooseSamples?.()) ?? '';
 }
