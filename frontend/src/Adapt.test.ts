@@ -68,12 +68,14 @@ test('from a model and samples to a training: check, needs, start', async () => 
   expect(models.map(({ value }) => value)).not.toContain('headroom-demo');
   expect(button('Start Training').disabled).toBe(true);
   await set('adapt-model', model);
-  expect(text('[data-testid="training-memory"]')).toBe('Fits: needs ~8.0 GB, 12.0 GB available.');
   expect(text('[data-testid="data-check"]')).toBe('');
+  expect(text('form [role=status]')).toBe('');
   await set('adapt-data', ' /home/you/data ');
   const check = text('[data-testid="data-check"]');
   expect(check).toContain('Training36043,200110480Validation404,800110480');
   expect(check).toContain('Samples are conversations.');
+  expect(text('[data-testid="training-memory"]')).toBe('Fits: needs ~8.0 GB, 12.0 GB available.');
+  expect(text('form [role=status]')).toBe('Ready to start.');
   expect(check).toContain('user: Hello assistant: Hello to you');
   expect(text('#adapt-iterations-help')).toBe('Each sample is seen about 11 times.');
   expect(text('[data-testid="training-python"]')).toContain('about 367 MB, from PyPI');
@@ -81,6 +83,7 @@ test('from a model and samples to a training: check, needs, start', async () => 
   await click('Install and Start Training');
   expect(started()).toEqual([`train ${model} /home/you/data 200 true`]);
   expect(text('[data-testid="training-progress"]')).toBe('Iteration 0 of 200');
+  expect(document.activeElement?.getAttribute('aria-label')).toBe('Training Tiny-data');
   await pass(400);
   expect(text('form [role=status]')).toBe('Another training is running. One runs at a time.');
   expect(button('Install and Start Training').disabled).toBe(true);
@@ -98,6 +101,7 @@ test('faults are named by line, and what does not fit says what would', async ()
   await set('adapt-data', '/home/you/data');
   await set('adapt-batch', '8');
   const memory = text('[data-testid="needs"]');
+  expect(text('form [role=status]')).toBe('It does not fit in memory.');
   expect(memory).toContain('Does not fit: needs ~16.0 GB, 12.0 GB available.');
   expect(memory).toContain('Use less, alone or together: batch size 1 needs 2.0 GB.');
   expect(memory).toContain('would free memory. Unload Models');

@@ -14,6 +14,8 @@ export const adaptPage = {
   installAndStart: 'Install and Start Training',
   running: 'Another training is running. One runs at a time.',
   checking: 'Checking…',
+  ready: 'Ready to start.',
+  doesNotFit: 'It does not fit in memory.',
 };
 
 export const adaptData = {
