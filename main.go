@@ -114,7 +114,13 @@ type Dialogs struct{ context context.Context }
 // ChooseFolder asks the user for a folder and returns its path, or "" if the user cancels.
 func (d *Dialogs) ChooseFolder() (string, error) {
 	return runtime.OpenDirectoryDialog(d.context,
-		runtime.OpenDialogOptions{Title: "Import a model", CanCreateDirectories: false})
+		runtime.OpenDialogOptions{Title: "Choose a folder", CanCreateDirectories: false})
+}
+
+// ChooseSamples asks the user for a JSONL file and returns its path, or "" if the user cancels.
+func (d *Dialogs) ChooseSamples() (string, error) {
+	return runtime.OpenFileDialog(d.context, runtime.OpenDialogOptions{Title: "Choose samples",
+		Filters: []runtime.FileFilter{{DisplayName: "JSON Lines", Pattern: "*.jsonl"}}})
 }
 
 // SaveText asks the user for a file, writes text to it and returns its path, or "" if the user

@@ -47,6 +47,7 @@ var (
 		{"Cache", "page-cache", keys.CmdOrCtrl("5")},
 		{"Try", "page-try", keys.CmdOrCtrl("6")},
 		{"Agents", "page-agents", keys.CmdOrCtrl("7")},
+		{"Adapt", "page-adapt", keys.CmdOrCtrl("8")},
 		{},
 		{"Actual Size", "zoom-reset", keys.CmdOrCtrl("0")},
 		{"Zoom In", "zoom-in", keys.CmdOrCtrl("+")},

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -30,7 +29,7 @@ type Train struct {
 	ModelFlag string `name:"model" hidden:""`
 	Train     bool   `hidden:""`
 
-	Data        string `help:"Folder with train.jsonl and, if there are, valid.jsonl and test.jsonl." type:"path" required:"" placeholder:"DIR"`
+	Data        string `help:"Folder with train.jsonl and, if there are, valid.jsonl and test.jsonl; or one file, of which each tenth sample is for the validation." type:"path" required:"" placeholder:"DIR"`
 	AdapterPath string `help:"Folder for the adapter. Default: adapters/MODEL-DATA in Headroom's models folder." type:"path" placeholder:"DIR"`
 	Resume      bool   `help:"Go on from the latest checkpoint in the adapter's folder, up to --iters iterations."`
 	Force       bool   `help:"Write over an adapter or a training in the adapter's folder."`
@@ -96,6 +95,9 @@ func (c *Train) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
+	if err := train.CheckType(model); err != nil {
+		return err
+	}
 	shape, err := train.ReadShape(model)
 	if err != nil {
 		return err
@@ -135,8 +137,13 @@ func (c *Train) Run(ctx context.Context, t *terminal) error {
 	}
 	view := &trainView{out: t.err, onTerminal: isTerminal(t.err)}
 	view.before(adapter.Losses(start))
+	data, remove, err := train.DataFolder(c.Data, temp, o)
+	if err != nil {
+		return err
+	}
+	defer remove()
 	run := train.Run{Python: environment.Command(), Temp: temp, Model: model,
-		Data: c.Data, Adapter: adapter, Options: o, Start: start, Record: record,
+		Data: data, Adapter: adapter, Options: o, Start: start, Record: record,
 		Progress: view.show}
 	fmt.Fprintf(t.err, "Training into %s. Ctrl-C pauses it.\n", printable(adapter.Dir))
 	err = run.Train(ctx)
@@ -180,11 +187,7 @@ func (c *Train) check(ctx context.Context, t *terminal, model string, shape *tra
 	for _, text := range data.Train.Shown {
 		fmt.Fprintf(t.err, "Sample: %s\n", clip(strconv.Quote(text), 400))
 	}
-	room := int64(math.MaxInt64)
-	if reading, err := new(memory.Meter).Read(); err == nil {
-		room = reading.HeadroomBytes(memory.EngineBytes{}, memory.EngineBytes{})
-	}
-	need, err := shape.CheckMemory(o, data.Padded(o.MaxSeqLength), room)
+	need, err := shape.CheckMemory(o, data.Padded(o.MaxSeqLength), train.Room())
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,7 @@
 // the command line use the host.
 //
 // routes.go defines a route. The routes themselves are in the files of their subjects: engine.go,
-// models.go, memory.go, cache.go, chats.go, jobs.go, hub.go, general.go, settings.go,
+// models.go, memory.go, cache.go, chats.go, jobs.go, hub.go, training.go, general.go, settings.go,
 // modelsettings.go, agents.go, update.go and report.go. GET /control/openapi.json describes them
 // all.
 //

@@ -99,7 +99,8 @@ type Options struct {
 	// ModelOptions returns the options for opening the model with this ID under these settings. If
 	// it is nil, model settings are saved without a check.
 	ModelOptions func(s settings.Settings, id string) engine.Options
-	// Transfers holds imports, downloads and cache moves. If it is nil, there are no such routes.
+	// Transfers holds imports, downloads, cache moves and trainings. If it is nil, there are no
+	// such routes.
 	Transfers *Transfers
 	// Chats holds the conversations of the Chat page. If it is nil, there are no such routes.
 	Chats *chats.Store

@@ -42,6 +42,7 @@ type fakeHost struct {
 	subs    int
 	models  []string // calls about models
 	changes []host.ModelChange
+	list    []host.Model // besides o/m
 }
 
 func (h *fakeHost) State() host.State {
@@ -81,10 +82,6 @@ func (h *fakeHost) StopModel(name string) error {
 	}
 	h.record("stop " + name)
 	return nil
-}
-
-func (h *fakeHost) Models(contextTokens int) host.ModelList {
-	return host.ModelList{Models: []host.Model{{ID: "o/m"}}, ContextTokens: contextTokens}
 }
 
 func (h *fakeHost) ModelChanges(after int) ([]host.ModelChange, int) {

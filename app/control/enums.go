@@ -56,7 +56,8 @@ var enums = map[reflect.Type][]any{
 	reflect.TypeFor[wired.Action]():    {wired.Set, wired.Persist, wired.Reset},
 	reflect.TypeFor[jobs.State](): {jobs.Waiting, jobs.Running, jobs.Done, jobs.Failed,
 		jobs.Stopped},
-	reflect.TypeFor[jobs.Kind]():     {jobs.Import, jobs.Download, jobs.Cache},
+	reflect.TypeFor[jobs.Kind](): {jobs.Import, jobs.Download, jobs.Cache,
+		jobs.Training},
 	reflect.TypeFor[importer.Mode](): {importer.Copy, importer.Move, importer.Link},
 	reflect.TypeFor[stored.Kind](): {stored.Chats, stored.Cache, stored.Batches, stored.Jobs,
 		stored.Training, stored.Log, stored.Settings, stored.Keys, stored.Agents,
@@ -80,5 +81,6 @@ var fieldEnums = map[string][]any{
 	"HostEngineState.drafter":  {"", "mtp", "draft", "dflash"},
 	"HostRequest.phase":        {"waiting", "prefill", "decode"},
 	"LogsLine.level":           {"DEBUG", "INFO", "WARN", "ERROR"},
+	"TrainingSet.part":         {"train", "valid", "test"},
 	"PowerMeasure.kind":        {"idle_unload", "reduce_writes", "throttle", "draft_less"},
 }

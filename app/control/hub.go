@@ -220,5 +220,5 @@ func (a *API) download(q DownloadRequest) (Job, error) {
 		return Job{}, err
 	}
 	request := hub.Request{ID: q.ID, Revision: q.Revision, Files: q.Files}
-	return jobView(a.transfers.Jobs.Start(c.JobWithin(request, firstAnswerTime))), nil
+	return a.jobView(a.transfers.Jobs.Start(c.JobWithin(request, firstAnswerTime))), nil
 }

@@ -1,7 +1,7 @@
 package control
 
-// Jobs over HTTP: imports, downloads and moves of the cache, and the plan of an import. Job changes
-// are also sent as events (events.go).
+// Jobs over HTTP: imports, downloads, moves of the cache and trainings, and the plan of an import.
+// Job changes are also sent as events (events.go).
 
 import (
 	"net/http"
@@ -11,10 +11,11 @@ import (
 	"headroom/app/hub"
 	"headroom/app/importer"
 	"headroom/app/jobs"
+	"headroom/app/train"
 	"headroom/engine/problem"
 )
 
-// Transfers runs imports, downloads and moves of the cache.
+// Transfers runs imports, downloads, moves of the cache and trainings.
 type Transfers struct {
 	Jobs *jobs.List
 	// Importer and Hub are called for each request, because they depend on the settings. Their
@@ -25,6 +26,8 @@ type Transfers struct {
 	// Mover returns the Mover of the cache on disk. If it is nil, the cache cannot be moved. Its
 	// error is a Problem.
 	Mover func() (*cache.Mover, error)
+	// Trainer trains models. If it is nil, there are no such routes.
+	Trainer *train.Trainer
 }
 
 // subscribe returns a channel that signals changes of the jobs. Without jobs it is nil.
@@ -35,11 +38,11 @@ func (t *Transfers) subscribe() (changed <-chan struct{}, done func()) {
 	return t.Jobs.Subscribe()
 }
 
-// Job is one import, download or move of the cache.
+// Job is one import, download, move of the cache, or training.
 type Job struct {
 	ID             string     `json:"id"`
-	Kind           jobs.Kind  `json:"kind"`  // "import", "download" or "cache"
-	Title          string     `json:"title"` // the model's name, or the cache's new folder
+	Kind           jobs.Kind  `json:"kind"`  // "import", "download", "cache" or "training"
+	Title          string     `json:"title"` // the name of model or adapter, or the cache's folder
 	State          jobs.State `json:"state"` // "waiting", "running", "done", "failed" or "stopped"
 	Phase          string     `json:"phase"` // current step, in a word or two
 	File           string     `json:"file"`  // file of the current step
@@ -47,10 +50,12 @@ type Job struct {
 	TotalBytes     int64      `json:"totalBytes"` // 0: unknown
 	BytesPerSecond float64    `json:"bytesPerSecond"`
 	SecondsLeft    float64    `json:"secondsLeft"` // negative: unknown
-	// Path is the folder of the model or the cache, once the job is done.
-	Path            string `json:"path"`
-	Error           *Error `json:"error"` // of a failed job; null otherwise
-	StartedAtUnixMs int64  `json:"startedAt"`
+	// Path is the folder of the model, the cache or the adapter, once the job is done.
+	Path  string `json:"path"`
+	Error *Error `json:"error"` // of a failed job; null otherwise
+	// Training is the progress of a training, which counts no bytes; null for other jobs.
+	Training        *train.Status `json:"training"`
+	StartedAtUnixMs int64         `json:"startedAt"`
 }
 
 // JobList is the response of /control/jobs and the data of a "jobs" event: all jobs, oldest
@@ -59,11 +64,14 @@ type JobList struct {
 	Jobs []Job `json:"jobs"`
 }
 
-func jobView(j jobs.Job) Job {
+func (a *API) jobView(j jobs.Job) Job {
 	v := Job{ID: j.ID, Kind: j.Kind, Title: j.Title, State: j.State, Phase: j.Phase, File: j.File,
 		DoneBytes: j.DoneBytes, TotalBytes: j.TotalBytes,
 		BytesPerSecond: j.BytesPerSecond, SecondsLeft: -1, Path: j.Result,
 		StartedAtUnixMs: j.StartedAt.UnixMilli()}
+	if v.Training = a.trainingStatus(j); v.Training != nil {
+		v.SecondsLeft = v.Training.SecondsLeft
+	}
 	if j.Left >= 0 {
 		v.SecondsLeft = j.Left.Seconds()
 	}
@@ -80,7 +88,7 @@ func (a *API) jobList() JobList {
 	l := JobList{Jobs: []Job{}}
 	if a.transfers != nil {
 		for _, j := range a.transfers.Jobs.Jobs() {
-			l.Jobs = append(l.Jobs, jobView(j))
+			l.Jobs = append(l.Jobs, a.jobView(j))
 		}
 	}
 	return l
@@ -95,7 +103,8 @@ func (a *API) jobRoutes() []Route {
 	}
 	return []Route{
 		route("GET /control/jobs",
-			"Lists imports, downloads and moves of the cache, with their progress and result.",
+			"Lists imports, downloads, moves of the cache and trainings, with their progress and "+
+				"result.",
 			"",
 			func(*http.Request, nothing) (JobList, error) { return a.jobList(), nil }),
 		route("POST /control/jobs/{id}/stop", "Stops a job and keeps its partial result.", "",

@@ -18,6 +18,7 @@ import (
 	"headroom/app/jobs"
 	"headroom/app/memory"
 	"headroom/app/settings"
+	"headroom/app/train"
 	"headroom/engine"
 	"headroom/engine/problem"
 )
@@ -68,8 +69,9 @@ func newTransfers(t *testing.T, file *settings.File) *Transfers {
 		return engine.Description{Architecture: "x"}, err
 	}
 	return &Transfers{
-		Jobs:   list,
-		Tokens: new(hub.Tokens),
+		Jobs:    list,
+		Tokens:  new(hub.Tokens),
+		Trainer: &train.Trainer{Environment: train.EnvironmentIn(filepath.Join(dir, "python"))},
 		Importer: func() (*importer.Importer, error) {
 			return importer.New(importer.Options{Root: filepath.Join(dir, "models"),
 				Describe: describe}), nil
@@ -192,7 +194,7 @@ func TestHubOverHTTP(t *testing.T) {
 		t.Errorf("started: %d %+v", status, job)
 	}
 	if ended, err := w.api.transfers.Jobs.Wait(t.Context(), job.ID); err != nil ||
-		ended.State != jobs.Failed || jobView(ended).Error.Code != "not_found" {
+		ended.State != jobs.Failed || w.api.jobView(ended).Error.Code != "not_found" {
 		t.Errorf("ended: %+v, %v", ended, err)
 	}
 	if status, s := ask[HubSettings](t, "PUT", w.url+"/control/hub",

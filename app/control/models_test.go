@@ -35,3 +35,9 @@ func TestCheckRoutes(t *testing.T) {
 	expect("GET", url, 200, host.CheckStopped)
 	expect("GET", server+"/control/models/x/check", 404, "")
 }
+
+// Models lists o/m and what a test has added.
+func (h *fakeHost) Models(contextTokens int) host.ModelList {
+	return host.ModelList{Models: append(h.list, host.Model{ID: "o/m"}),
+		ContextTokens: contextTokens}
+}

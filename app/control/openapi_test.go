@@ -85,6 +85,10 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 		{withSettings, "GET", "/control/chats/c-2", "/control/chats/{id}", ""}, // an error
 		{withSettings, "POST", "/control/imports/plan", "/control/imports/plan",
 			`{"paths":["/gone"],"mode":"copy"}`},
+		{withSettings, "POST", "/control/trainings/plan", "/control/trainings/plan", `{}`}, // an error
+		{withSettings, "POST", "/control/trainings", "/control/trainings", `{}`},           // and
+		{withSettings, "GET", "/control/trainings/x/losses", "/control/trainings/{id}/losses", ""},
+		{withSettings, "POST", "/control/trainings/x/end", "/control/trainings/{id}/end", ""},
 		{withSettings, "GET", "/control/hub", "/control/hub", ""},
 		{withSettings, "GET", "/control/hub/search", "/control/hub/search", ""},
 		{withSettings, "GET", "/control/hub/suggestions", "/control/hub/suggestions", ""},

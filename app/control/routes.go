@@ -164,6 +164,9 @@ func (a *API) Routes() []Route {
 		rows = append(rows, a.importRoutes()...)
 		rows = append(rows, a.hubRoutes()...)
 		rows = append(rows, a.moveRoutes()...)
+		if a.transfers.Trainer != nil {
+			rows = append(rows, a.trainingRoutes()...)
+		}
 	}
 	if a.updates != nil {
 		rows = append(rows, a.updateRoutes()...)

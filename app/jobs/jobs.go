@@ -1,5 +1,6 @@
-// Package jobs runs long work that a person watches: an import, a download, a move of the cache.
-// Each job has a state, an amount, a speed and a time left. It can be stopped and resumed.
+// Package jobs runs long work that a person watches: an import, a download, a move of the cache, a
+// training. Each job has a state, an amount, a speed and a time left. It can be stopped and
+// resumed.
 //
 //	Start -> waiting -> running -> done
 //	             |         |-----> failed  --Resume--> waiting
@@ -48,13 +49,15 @@ const (
 	Import   Kind = "import"
 	Download Kind = "download"
 	Cache    Kind = "cache" // moves the prefix cache to another folder
+	Training Kind = "training"
 )
 
 // Job is a snapshot of a job.
 type Job struct {
 	ID             string
 	Kind           Kind
-	Title          string // the model's ID, or the folder
+	Key            string // of the Spec
+	Title          string // the model's ID, the folder, or the adapter's name
 	State          State
 	Phase          string // current step, in a word or two; may be ""
 	File           string // current file; "" for none
@@ -124,7 +127,7 @@ func (l *List) Start(s Spec) Job {
 			return j.now()
 		}
 	}
-	j := &job{Job: Job{Kind: s.Kind, Title: s.Title}, spec: s}
+	j := &job{Job: Job{Kind: s.Kind, Key: s.Key, Title: s.Title}, spec: s}
 	l.add(j)
 	l.begin(j)
 	l.trim()

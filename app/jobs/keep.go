@@ -55,7 +55,7 @@ func ReadKept(path string) ([]Kept, error) {
 func (l *List) Recall(s Spec, doneBytes int64) {
 	ended := make(chan struct{})
 	close(ended)
-	j := &job{Job: Job{Kind: s.Kind, Title: s.Title, State: Stopped}, spec: s,
+	j := &job{Job: Job{Kind: s.Kind, Key: s.Key, Title: s.Title, State: Stopped}, spec: s,
 		progress: newProgress(s.TotalBytes), cancel: func() {}, ended: ended}
 	j.progress.Found(doneBytes)
 	l.mu.Lock()

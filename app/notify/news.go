@@ -60,10 +60,12 @@ func (n *news) since(l snapshot) []Notice {
 		if n.ended[j.ID] == ended[j.ID] {
 			continue
 		}
-		switch j.State {
-		case jobs.Done:
+		switch {
+		case j.State == jobs.Done && j.Kind == jobs.Training:
+			notices = append(notices, trained(j))
+		case j.State == jobs.Done:
 			notices = append(notices, arrived(l, j.Title, j.Result, doneWord[j.Kind]))
-		case jobs.Failed:
+		case j.State == jobs.Failed:
 			notices = append(notices, failedJob(j))
 		}
 	}
@@ -171,6 +173,13 @@ func arrived(l snapshot, id, dir, word string) Notice {
 	return n
 }
 
+// trained returns the notice about a training that has ended.
+func trained(j jobs.Job) Notice {
+	return Notice{Key: "training " + j.Title, Title: clean(j.Title) + " is trained",
+		Body: "The adapter is beside your models.", Label: openLabel, Hint: openHint,
+		Place: places.Adapt}
+}
+
 const (
 	openLabel = "Open Headroom"
 	openHint  = "Click to open Headroom."
@@ -178,9 +187,13 @@ const (
 
 func failedJob(j jobs.Job) Notice {
 	words := map[jobs.Kind]string{jobs.Download: "could not be downloaded",
-		jobs.Import: "could not be imported"}
-	return Notice{Key: "model " + j.Title, Title: clean(j.Title) + " " + words[j.Kind],
+		jobs.Import: "could not be imported", jobs.Training: "could not be trained"}
+	n := Notice{Key: "model " + j.Title, Title: clean(j.Title) + " " + words[j.Kind],
 		Body: explain(host.NewError(problem.From(j.Err))), Label: openLabel, Hint: openHint}
+	if j.Kind == jobs.Training {
+		n.Place = places.Adapt
+	}
+	return n
 }
 
 // engineNews returns notices about an engine that failed, or whose state has a new warning.

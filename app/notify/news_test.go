@@ -85,6 +85,13 @@ func TestNews(t *testing.T) {
 			snapshot{jobs: []jobs.Job{job(jobs.Import, "small", "/m/small", jobs.Done)}},
 			[]string{"small is imported | It needs 1.5 GB, 12.0 GB is available. | " +
 				"Start o/small"}},
+		{"a training ends", snapshot{},
+			snapshot{jobs: []jobs.Job{job(jobs.Training, "lamps", "/m/adapters/lamps", jobs.Done)}},
+			[]string{"lamps is trained | The adapter is beside your models. | Open Headroom "}},
+		{"a training fails", snapshot{},
+			snapshot{jobs: []jobs.Job{{ID: "1", Kind: jobs.Training, Title: "lamps",
+				State: jobs.Failed, Err: problem.New(problem.Internal, "Failed", "why", "")}}},
+			[]string{"lamps could not be trained | Why. | Open Headroom "}},
 		{"too large to start", snapshot{},
 			snapshot{jobs: []jobs.Job{job(jobs.Download, "o/large", "/m/large", jobs.Done)}},
 			[]string{"o/large is downloaded | It needs 20.0 GB, 12.0 GB is available. | " +

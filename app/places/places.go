@@ -9,6 +9,7 @@ const (
 	NewChat  = "page=chat&chat=new"
 	Models   = "page=models"
 	Memory   = "page=memory"
+	Adapt    = "page=adapt"
 	Settings = "page=settings"
 )
 

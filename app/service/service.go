@@ -139,6 +139,7 @@ func New(o Options) (*Service, error) {
 	s.batches = s.newBatches()
 	s.Updates = newUpdates(o.Settings)
 	transfers := newTransfers(s.jobs, o.Settings, s.listed)
+	transfers.Trainer.Awake = s.awake.Begin
 	transfers.Mover = func() (*cache.Mover, error) { return o.NewMover(s.Host, o.Settings) }
 	s.endJobs = KeepJobs(filepath.Dir(o.Settings.Path()), s.jobs, transfers)
 	s.Host.SetEndpoint(host.Endpoint{URL: "http://" + s.Address + "/v1",

@@ -13,14 +13,15 @@ import (
 	"headroom/app/jobs"
 	"headroom/app/library"
 	"headroom/app/settings"
+	"headroom/app/train"
 	"headroom/app/version"
 	"headroom/engine"
 	"headroom/engine/problem"
 )
 
-// newTransfers returns the part of the control API for imports and downloads. A transfer uses the
-// folder and the hub that the settings name when it starts. listed returns the models in the list;
-// nil: none.
+// newTransfers returns the part of the control API for imports, downloads and trainings. A transfer
+// uses the folder and the hub that the settings name when it starts. listed returns the models in
+// the list; nil: none.
 func newTransfers(list *jobs.List, file *settings.File,
 	listed func() []library.Model) *control.Transfers {
 	tokens := new(hub.Tokens)
@@ -35,7 +36,8 @@ func newTransfers(list *jobs.List, file *settings.File,
 			return importer.New(importer.Options{Root: root, Describe: engine.Describe,
 				Known: listed}), nil
 		},
-		Hub: func() (*hub.Client, error) { return NewHub(file.Get().HubEndpoint, tokens) },
+		Hub:     func() (*hub.Client, error) { return NewHub(file.Get().HubEndpoint, tokens) },
+		Trainer: &train.Trainer{Environment: train.DefaultEnvironment()},
 	}
 }
 

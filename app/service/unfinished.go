@@ -1,7 +1,7 @@
 package service
 
-// Imports, downloads and cache moves that an earlier run left unfinished are listed again as
-// stopped. The user can resume or remove them.
+// Imports, downloads, cache moves and trainings that an earlier run left unfinished are listed
+// again as stopped. The user can resume or remove them.
 
 import (
 	"encoding/json"
@@ -111,6 +111,10 @@ func specOf(k jobs.Kept, t *control.Transfers) (jobs.Spec, error) {
 			return jobs.Spec{}, errEnded
 		}
 		return mover.Job(m.To), nil
+	case jobs.Training:
+		if t.Trainer != nil {
+			return t.Trainer.Recreate(k.Memo)
+		}
 	}
 	return jobs.Spec{}, fmt.Errorf("unknown kind of job %q", k.Kind)
 }

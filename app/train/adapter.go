@@ -57,8 +57,16 @@ func DefaultAdapter(model, data string) string {
 	if own == "" {
 		return ""
 	}
-	name := filepath.Base(model) + "-" + filepath.Base(data)
-	return filepath.Join(own, "adapters", strings.Trim(notInName.ReplaceAllString(name, "-"), ".-"))
+	name := filepath.Base(model) + "-" + strings.TrimSuffix(filepath.Base(data), ".jsonl")
+	return filepath.Join(own, adaptersName, cleanName(name))
+}
+
+// adaptersName is the folder of adapters in Headroom's models folder.
+const adaptersName = "adapters"
+
+// cleanName returns a name without what does not belong into the name of a folder.
+func cleanName(name string) string {
+	return strings.Trim(notInName.ReplaceAllString(name, "-"), ".-")
 }
 
 // Log returns the path of the log.
@@ -234,12 +242,8 @@ func (a Adapter) Begin(want Record, s Start) error {
 		return adapterProblem(err)
 	}
 	if s.Done == 0 {
-		for _, name := range append(a.checkpoints(), weightsName, configName, recordName, logName,
-			optimizerName) {
-			err := os.Remove(filepath.Join(a.Dir, name))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return adapterProblem(err)
-			}
+		if err := a.clear(); err != nil {
+			return adapterProblem(err)
 		}
 	}
 	// mlx-lm writes its config anew, and would write through a link.
@@ -252,6 +256,48 @@ func (a Adapter) Begin(want Record, s Start) error {
 	want.Finished = false
 	if err := a.write(want); err != nil {
 		return adapterProblem(err)
+	}
+	return nil
+}
+
+// clear removes what a training has written, and nothing else.
+func (a Adapter) clear() error {
+	for _, name := range append(a.checkpoints(), weightsName, configName, recordName, logName,
+		optimizerName) {
+		err := os.Remove(filepath.Join(a.Dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Discard removes an unfinished training of these data. Anything else in the folder stays.
+func (a Adapter) Discard(data string) error {
+	r, ok, err := a.read()
+	if err != nil || !ok || r.Finished || r.Data != data {
+		return err
+	}
+	if err := a.clear(); err != nil {
+		return adapterProblem(err)
+	}
+	_ = os.Remove(a.Dir) // it stays if others have put something there
+	return nil
+}
+
+// End makes the adapter of a paused training a finished one: it stays as its latest checkpoint is.
+// The error is a Problem.
+func (a Adapter) End() error {
+	r, ok, err := a.read()
+	if err == nil && !ok {
+		err = fmt.Errorf("%s has no training", a.Dir)
+	}
+	if err == nil {
+		err = a.finish(r)
+	}
+	if err != nil {
+		return problem.Wrap(problem.NotFound, err, "The training has no adapter yet",
+			"Resume it until a checkpoint is saved, or discard it.")
 	}
 	return nil
 }

@@ -7,6 +7,9 @@ package train
 //	{"prompt": "...", "completion": "..."}   one question and its answer
 //	{"text": "..."}                          a text, without the chat template
 //
+// In place of the folder, a single file of any name can be given. If it has enough samples, each
+// tenth one is for the validation (split.go).
+//
 // Everything is checked before a process starts, so that a fault of line 9,000 costs no hour.
 
 import (
@@ -35,6 +38,8 @@ const (
 	maxLine = 16 << 20 // bytes of a line
 	maxData = 4 << 30  // bytes of a file; mlx-lm holds all of it in memory
 	shown   = 2        // samples to show of a file
+	// maxFaults is how many faults of a file are named.
+	maxFaults = 10
 )
 
 // Form is the form of the lines of a file.
@@ -57,6 +62,13 @@ func (k *Keys) fill() {
 	first(&k.Text, "text")
 }
 
+// Fault is a line that is no sample.
+type Fault struct {
+	File string
+	Line int
+	Why  error
+}
+
 // Set is what is known of one file.
 type Set struct {
 	Name    string // "train.jsonl"
@@ -68,31 +80,49 @@ type Set struct {
 	Cut     int      // samples that are longer than the maximum length, and so cut
 	Masked  int      // samples of which nothing is trained: the prompt takes the whole length
 	Shown   []string // the beginnings of the first samples, as the model reads them
+	Faults  []Fault  // at most maxFaults
 }
 
 // Data is what is known of the files of a folder. A file that does not exist is nil.
 type Data struct{ Train, Valid, Test *Set }
 
-// ReadData reads and checks the files in a folder. The error is a Problem, or ctx's.
+// Faults returns the faults of all files.
+func (d *Data) Faults() (all []Fault) {
+	for _, set := range []*Set{d.Train, d.Valid, d.Test} {
+		if set != nil {
+			all = append(all, set.Faults...)
+		}
+	}
+	return all
+}
+
+// ReadData reads and checks the files in a folder, or a single file. The error is a Problem, or
+// ctx's. The Data then has what was read, with its faults.
 func ReadData(ctx context.Context, dir string, p *textproc.Processor, o *Options) (Data, error) {
 	var d Data
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
 		return d, notStarted(problem.BadRequest, "Name a folder with a train.jsonl by --data.",
 			"there is no folder %s", dir)
+	case !info.IsDir():
+		return readSplit(ctx, dir, p, o)
 	}
 	for _, f := range []struct {
 		name string
 		set  **Set
 	}{{"train.jsonl", &d.Train}, {"valid.jsonl", &d.Valid}, {"test.jsonl", &d.Test}} {
-		set, err := readFile(ctx, filepath.Join(dir, f.name), p, o)
+		set, err := readFile(ctx, filepath.Join(dir, f.name), nil, p, o)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
+		}
+		if set != nil {
+			set.Name = f.name
+			*f.set = set
 		}
 		if err != nil {
 			return d, dataProblem(ctx, err)
 		}
-		set.Name = f.name
-		*f.set = set
 	}
 	return d, d.check(dir, o)
 }
@@ -153,41 +183,72 @@ type reader struct {
 	lengths []int
 }
 
-// readFile reads one file. The error names the line, unless the file cannot be opened or read.
-func readFile(ctx context.Context, path string, p *textproc.Processor, o *Options) (*Set, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // opening a pipe would wait
+// readFile reads one file: the lines that belong to the set, or all if belongs is nil. The error
+// names the line, unless the file cannot be opened or read.
+func readFile(ctx context.Context, path string, belongs func(line int) bool,
+	p *textproc.Processor, o *Options) (*Set, error) {
+	f, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	return readSet(ctx, path, f, belongs, p, o)
+}
+
+// openFile opens a file of data. The caller closes it.
+func openFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // opening a pipe would wait
+	if err != nil {
+		return nil, err
+	}
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a file", path)
+		err = fmt.Errorf("%s is not a file", path)
 	case info.Size() > maxData:
-		return nil, fmt.Errorf("%s has %d bytes, expected at most %d", path, info.Size(),
+		err = fmt.Errorf("%s has %d bytes, expected at most %d", path, info.Size(),
 			int64(maxData))
 	}
-	return readSet(ctx, path, f, p, o)
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
-// readSet reads the samples in r. Errors name the line in path.
-func readSet(ctx context.Context, path string, r io.Reader, p *textproc.Processor,
-	o *Options) (*Set, error) {
-	read := reader{p: p, o: o, set: &Set{}}
+// linesOf returns the lines of a file of data.
+func linesOf(r io.Reader) *bufio.Scanner {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
+	return lines
+}
+
+// readSet reads the samples in r: the lines that belong to the set, or all if belongs is nil.
+// Errors name the line in path. If lines are no samples, the error is about the first one, and the
+// Set has all of them, up to maxFaults.
+func readSet(ctx context.Context, path string, r io.Reader, belongs func(line int) bool,
+	p *textproc.Processor, o *Options) (*Set, error) {
+	read := reader{p: p, o: o, set: &Set{}}
+	lines := linesOf(r)
 	line := 0
 	for lines.Scan() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		line++
-		if err := read.sample(ctx, lines.Bytes()); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, line, err)
+		if belongs != nil && !belongs(line) {
+			continue
 		}
+		if err := read.sample(ctx, lines.Bytes()); err != nil {
+			read.set.Faults = append(read.set.Faults, Fault{path, line, err})
+			if ctx.Err() != nil || len(read.set.Faults) == maxFaults {
+				break
+			}
+		}
+	}
+	if faults := read.set.Faults; len(faults) > 0 {
+		return read.set, fmt.Errorf("%s:%d: %w", path, faults[0].Line, faults[0].Why)
 	}
 	if err := lines.Err(); err != nil {
 		if errors.Is(err, bufio.ErrTooLong) {
@@ -197,6 +258,9 @@ func readSet(ctx context.Context, path string, r io.Reader, p *textproc.Processo
 	}
 	if line == 0 {
 		return nil, fmt.Errorf("%s is empty, expected a sample in every line", path)
+	}
+	if len(read.lengths) == 0 {
+		return nil, fmt.Errorf("%s has no samples", path)
 	}
 	slices.Sort(read.lengths)
 	read.set.Median = read.lengths[len(read.lengths)/2]

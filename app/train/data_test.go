@@ -50,7 +50,7 @@ func TestForms(t *testing.T) {
 	p := demoProcessor(t)
 	o := resolved(t, Options{BatchSize: 1, MaskPrompt: true})
 	read := func(text string) *Set {
-		set, err := readSet(t.Context(), "train.jsonl", strings.NewReader(text), p, o)
+		set, err := readSet(t.Context(), "train.jsonl", strings.NewReader(text), nil, p, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestFaultyData(t *testing.T) {
 		if c.name == "tools" || c.name == "a tool" {
 			text = oneLine(text)
 		}
-		_, err := readSet(t.Context(), "train.jsonl", strings.NewReader(text), p, o)
+		_, err := readSet(t.Context(), "train.jsonl", strings.NewReader(text), nil, p, o)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, expected %s", c.name, err, c.want)
 		}
@@ -112,7 +112,7 @@ func TestPipe(t *testing.T) {
 	if err := unix.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := readFile(t.Context(), path, demoProcessor(t), resolved(t, Options{}))
+	_, err := readFile(t.Context(), path, nil, demoProcessor(t), resolved(t, Options{}))
 	if err == nil || !strings.Contains(err.Error(), "is not a file") {
 		t.Errorf("got %v", err)
 	}
@@ -164,7 +164,7 @@ func FuzzData(f *testing.F) {
 	p := demoProcessor(f)
 	o := resolved(f, Options{MaskPrompt: true})
 	f.Fuzz(func(t *testing.T, text []byte) {
-		set, err := readSet(t.Context(), "x", strings.NewReader(string(text)), p, o)
+		set, err := readSet(t.Context(), "x", strings.NewReader(string(text)), nil, p, o)
 		if err == nil && (set.Form == "" || set.Samples == 0 || set.Longest == 0 ||
 			set.Median > set.Longest || int64(set.Longest) > set.Tokens) {
 			t.Errorf("%+v", set)

@@ -56,8 +56,11 @@ func DefaultEnvironment() Environment {
 	if data == "" {
 		return Environment{}
 	}
-	return Environment{filepath.Join(data, folderName)}
+	return EnvironmentIn(filepath.Join(data, folderName))
 }
+
+// EnvironmentIn returns the environment in a folder, which only it uses.
+func EnvironmentIn(dir string) Environment { return Environment{dir} }
 
 // Dir returns its folder, "" without a home folder. It need not exist.
 func (e Environment) Dir() string { return e.dir }
@@ -84,6 +87,13 @@ func (e Environment) Temp() (string, error) {
 func (e Environment) Ready() bool {
 	_, err := os.Stat(python(e.current()))
 	return e.dir != "" && err == nil
+}
+
+// Tools reports what makes the environment, such as "uv". The error is a Problem: a Python is
+// missing.
+func (e Environment) Tools(ctx context.Context) (name string, err error) {
+	t, err := findTools(ctx)
+	return t.name(), inWindow(err)
 }
 
 // Lock keeps the environment from being removed or made by another process. The error is a Problem:

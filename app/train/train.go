@@ -1,12 +1,17 @@
-// Package train fine-tunes a model with mlx-lm, for `headroom train`. Headroom's engine does not
-// train: mlx_lm.lora runs in a process of its own, in a Python environment that only Headroom uses.
+// Package train fine-tunes a model with mlx-lm, for `headroom train` and for the window, which
+// trains by the same code as a job. Headroom's engine does not train: mlx_lm.lora runs in a process
+// of its own, in a Python environment that only Headroom uses.
 //
 //	options.go      flags and configuration file, under mlx_lm.lora's names
 //	data.go         reads and checks train.jsonl, valid.jsonl and test.jsonl
+//	split.go        uses a single file as training and validation data
 //	memory.go       estimates the memory that a training needs
 //	environment.go  makes the Python environment from pinned, hashed requirements
 //	adapter.go      folder of an adapter: its checkpoints, and the record of its training
 //	run.go          runs the process, reads its events, pauses it
+//	plan.go         makes all checks before a start, of what a page asks for
+//	trainer.go      trains as a job that is paused and resumed, and reports its progress
+//	words.go        says problems in the words of the window
 //	launch.py       starts mlx_lm.lora and prints the events
 //
 // requirements.txt is made from requirements.in:

@@ -2,6 +2,7 @@
 //
 // A step gets the tools of run.mjs and throws when the page is wrong. A returned string says why
 // the step was skipped.
+import { adaptSteps } from './adapt-steps.mjs';
 import { agentsSteps } from './agents-steps.mjs';
 import { answerSteps } from './answer-steps.mjs';
 import { cacheSteps } from './cache-steps.mjs';
@@ -34,6 +35,7 @@ const all = [
   ...trySteps,
   ...agentsSteps,
   ...modelsSteps,
+  ...adaptSteps,
   ...settingsSteps,
   ...memorySteps,
   ...systemSteps,

@@ -147,6 +147,26 @@ test('the picked model answers, and is remembered with its chat', async () => {
   expect([...backend.chats.kept.values()][0]?.setup).toEqual({ model: other.value });
 });
 
+test('an adapter is chosen like a model, and answers', async () => {
+  const rest = { name: 'lamps', path: '/a/lamps', dora: false, rank: 8, sizeBytes: 1e6 };
+  await open((fake) => {
+    fake.found = fake.found.map((one) => ({
+      ...one,
+      adapters: [{ ...rest, id: `${one.id}+lamps` }],
+    }));
+  });
+  const picker = named<HTMLSelectElement>('Model');
+  const option = [...picker.options].find(({ value }) => value.endsWith('+lamps'))!;
+  expect(option.textContent).toMatch(/\+lamps$/);
+  picker.value = option.value;
+  picker.dispatchEvent(new Event('change', { bubbles: true }));
+  flushSync();
+  type(named<HTMLTextAreaElement>('Message'), 'Hello');
+  press(named('Message'), 'Enter');
+  await pass(3000);
+  expect(backend.asked[0]?.model).toBe(option.value);
+});
+
 test('the search within a chat begins at the last match and goes around', async () => {
   await open(({ chats }) => {
     const messages = ['One cache', 'two', 'Cache three'].map((text) => newMessage('user', text));

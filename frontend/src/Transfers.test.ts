@@ -3,6 +3,7 @@ import { flushSync, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { HeadroomError } from './lib/backend/backend';
 import { FakeBackend, fakeJob, fakeModel, fakeState, hubModel } from './lib/backend/fake';
+import { fakeTraining } from './lib/backend/fake/trainings';
 import type { ImportItem } from './lib/backend/transfers';
 import { EngineStore } from './lib/stores/engine.svelte';
 import { itemText, jobText } from './lib/transfers';
@@ -378,6 +379,38 @@ test('what is under way shows in the sidebar of every page and in the Dock', asy
   flushSync();
   expect(all('sidebar-jobs')).toEqual([]);
   expect(badges).toEqual(['', '33 %', '17 %', '']);
+});
+
+test('a training shows in the sidebar with its iterations, and leads to its page', async () => {
+  await open();
+  location.hash = '#page=overview';
+  await pass(10);
+  const training = fakeTraining({ iteration: 250 });
+  const job = fakeJob({ kind: 'training', title: 'lamps', totalBytes: 0, secondsLeft: 61 });
+  backend.transfers.set([{ ...job, training }]);
+  flushSync();
+  expect(text('[data-testid="sidebar-jobs"] .words')).toBe('Training lamps 25 %, 1 min 1 s left');
+  await click(/^Training lamps: iteration 250 of 1,000, 25 percent\.$/);
+  expect(location.hash).toContain('adapt');
+  location.hash = '#page=models';
+  await pass(10);
+  expect(all('job')).toEqual([]);
+});
+
+test('a drop on the Adapt page is what to train with', async () => {
+  vi.stubGlobal('runtime', {
+    OnFileDrop: (take: typeof dropped) => (dropped = take),
+    OnFileDropOff: () => (dropped = null),
+  });
+  await open();
+  location.hash = '#page=adapt';
+  await pass(10);
+  dropped!(1, 2, ['/home/you/samples.jsonl']);
+  await pass(10);
+  expect(document.querySelector('dialog')).toBeNull();
+  expect(document.querySelector<HTMLInputElement>('#adapt-data')?.value).toBe(
+    '/home/you/samples.jsonl',
+  );
 });
 
 test('an import of many folders begins with counts; what is here already is no fault', async () => {

@@ -27,7 +27,7 @@ test('a new row in the table is a new page', () => {
     id: 'toy',
     label: 'Toy',
     icon: 'edit',
-    key: '8',
+    key: '9',
     view: Unauthorized as Page['view'],
   };
   const table = [...pages, toy];
@@ -41,7 +41,7 @@ test('a new row in the table is a new page', () => {
   const app = mount(App, { target: document.body, props });
   flushSync();
 
-  window.dispatchEvent(new KeyboardEvent('keydown', { key: '8', metaKey: true }));
+  window.dispatchEvent(new KeyboardEvent('keydown', { key: '9', metaKey: true }));
   flushSync();
   expect(location.hash).toBe('#page=toy');
   expect(document.querySelector('nav [aria-current]')?.textContent).toContain('Toy');

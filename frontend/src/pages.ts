@@ -9,6 +9,7 @@ import type { EngineStore } from './lib/stores/engine.svelte';
 import type { SettingsStore } from './lib/stores/settings.svelte';
 import type { TryStore } from './lib/stores/tries.svelte';
 import type { WelcomeStore } from './lib/stores/welcome.svelte';
+import Adapt from './views/Adapt.svelte';
 import Agents from './views/Agents.svelte';
 import Cache from './views/Cache.svelte';
 import Chat from './views/Chat.svelte';
@@ -17,6 +18,7 @@ import Models from './views/Models.svelte';
 import Overview from './views/Overview.svelte';
 import Settings from './views/Settings.svelte';
 import Try from './views/Try.svelte';
+import { adaptPage } from './strings/adapt';
 import { agentsPage } from './strings/agents';
 import { cache } from './strings/cache';
 import { chat } from './strings/chat';
@@ -55,5 +57,6 @@ export const pages: Page[] = [
   { id: 'cache', label: cache.title, icon: 'disk', key: '5', view: Cache },
   { id: 'try', label: tryPage.title, icon: 'flask', key: '6', view: Try },
   { id: 'agents', label: agentsPage.title, icon: 'terminal', key: '7', view: Agents },
+  { id: 'adapt', label: adaptPage.title, icon: 'adapt', key: '8', view: Adapt },
   { id: 'settings', label: settings.title, icon: 'sliders', key: ',', view: Settings },
 ];

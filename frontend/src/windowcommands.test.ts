@@ -20,15 +20,16 @@ async function commands(window: 'browser' | 'linux' | 'mac') {
 
 test('a browser keeps its own keys', async () => {
   const commandOf = await commands('browser');
-  expect(['1', '6', '7', ',', 'k', 'F'].map((name) => commandOf(key(name)))).toEqual([
+  expect(['1', '6', '7', '8', ',', 'k', 'F'].map((name) => commandOf(key(name)))).toEqual([
     'page-overview',
     'page-try',
     'page-agents',
+    'page-adapt',
     'page-settings',
     'palette',
     'find',
   ]);
-  for (const name of ['n', 'w', '+', '-', '0', '8']) expect(commandOf(key(name))).toBe('');
+  for (const name of ['n', 'w', '+', '-', '0', '9']) expect(commandOf(key(name))).toBe('');
   expect(commandOf(key('1', {}))).toBe('');
   expect(commandOf(key('1', { ctrlKey: true, altKey: true }))).toBe('');
 });

@@ -11,6 +11,7 @@ import {
 } from '../strings/figures';
 import type { Conversation, FinishedRequest, Model, Segment } from './backend/types';
 import type { Job } from './backend/transfers';
+import { isTransfer, type Transfer } from './transfers';
 import { partsOf } from './causes';
 import { count, diskBytes, memoryBytes, share, tokens } from './format';
 import { shortContext } from './models';
@@ -127,15 +128,21 @@ export function downloadSentence({ name, download }: Model): string {
     : progressFigure.downloading(...figures);
 }
 
-const jobNames = {
+const jobNames: Record<Transfer['kind'], (title: string) => string> = {
   import: progressFigure.importing,
   download: progressFigure.downloadingName,
   cache: progressFigure.movingCache,
 };
 
-/** The progress bar of an import, a download or a move of the cache. */
-export function jobSentence({ kind, title, doneBytes, totalBytes }: Job): string {
-  const name = jobNames[kind](title);
+/** The progress bar of a job. */
+export function jobSentence(job: Job): string {
+  const { title, training, doneBytes, totalBytes } = job;
+  if (training) {
+    const { iteration, iterations } = training;
+    const part = spokenShare(iteration, iterations);
+    return progressFigure.training(title, count(iteration), count(iterations), part);
+  }
+  const name = isTransfer(job) ? jobNames[job.kind](title) : title;
   const done = diskBytes(doneBytes);
   return totalBytes > 0
     ? progressFigure.job(name, done, diskBytes(totalBytes), spokenShare(doneBytes, totalBytes))

@@ -15,6 +15,7 @@ interface WindowProgram {
   main?: {
     Dialogs?: {
       ChooseFolder?(): Promise<string>;
+      ChooseSamples?(): Promise<string>;
       SaveText?(name: string, text: string): Promise<string>;
     };
     Frame?: {
@@ -107,6 +108,11 @@ export function canChooseFolder(): boolean {
 /** Opens the system's folder dialog. Resolves to the chosen folder, or to '' if none was chosen. */
 export async function chooseFolder(): Promise<string> {
   return (await program()?.main?.Dialogs?.ChooseFolder?.()) ?? '';
+}
+
+/** Opens the system's dialog for a JSONL file. Resolves to its path, or to '' if there is none. */
+export async function chooseSamples(): Promise<string> {
+  return (await program()?.main?.Dialogs?.ChooseSamples?.()) ?? '';
 }
 
 /**

@@ -114,6 +114,26 @@ export function ordered(
   return models.toSorted((a, b) => sign * (value(a) - value(b)));
 }
 
+/** Whether mlx-lm can train a model: one with files of its own that it can read. */
+export const trainable = (model: Model) =>
+  model.state === 'ready' &&
+  !model.error &&
+  model.task === '' &&
+  !model.bundled &&
+  !model.path.endsWith('.gguf') &&
+  model.places[0]?.origin !== 'ollama';
+
+/** The models, and after each one its adapters, which answer as models of their own. */
+export const withAdapters = (models: readonly Model[]): Model[] =>
+  models.flatMap((model) => [
+    model,
+    ...model.adapters.map(({ id, name }) => ({ ...model, id, name: `${model.name}+${name}` })),
+  ]);
+
+/** The adapter in a folder, if the list of models has it. */
+export const adapterOf = (models: readonly Model[], folder: string) =>
+  models.flatMap(({ adapters }) => adapters).find(({ path }) => path === folder) ?? null;
+
 /** The most models in a list to choose from: the browser draws all of it. */
 export const mostChoices = 200;
 

@@ -1,7 +1,12 @@
 // Texts of imports and downloads.
 import { transfers as t } from '../strings/models';
+import type { TrainingStatus } from './backend/trainings';
 import type { ImportItem, ImportPlan, Job } from './backend/transfers';
 import { diskBytes, share, wholeSeconds } from './format';
+
+/** A job that moves bytes. */
+export type Transfer = Job & { kind: Exclude<Job['kind'], 'training'> };
+export const isTransfer = (job: Job): job is Transfer => job.kind !== 'training';
 
 /** The progress of a job: "3.2 GB of 18.6 GB (17 %), 42.0 MB/s, 6 min 2 s left". */
 export function jobText({
@@ -58,13 +63,17 @@ export function total(jobs: readonly Job[]): Total {
   return sum;
 }
 
+/** How much of a training is done: "33 %". */
+export const trainedShare = ({ iteration, iterations }: TrainingStatus) =>
+  share(iteration, iterations);
+
 /** "33 %"; empty: unknown. */
 export function shareText({ doneBytes, totalBytes }: Total): string {
   return totalBytes > 0 ? share(doneBytes, totalBytes) : '';
 }
 
 /** "6 min 2 s left"; empty: unknown. */
-export function leftText({ secondsLeft }: Total): string {
+export function leftText({ secondsLeft }: Pick<Total, 'secondsLeft'>): string {
   return secondsLeft < 0 ? '' : t.left(wholeSeconds(Math.max(1, secondsLeft)));
 }
 

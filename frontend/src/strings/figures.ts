@@ -51,6 +51,8 @@ export const progressFigure = {
   importing: (title: Text) => `Importing ${title}`,
   downloadingName: (title: Text) => `Downloading ${title}`,
   movingCache: (dir: Text) => `Moving the cache to ${dir}`,
+  training: (name: Text, done: Text, all: Text, percent: Text) =>
+    `Training ${name}: iteration ${done} of ${all}, ${percent}.`,
 };
 
 export const treemapFigure = {

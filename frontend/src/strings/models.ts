@@ -130,6 +130,8 @@ export const modelDetails = {
   partialFile: (name: Text) => `${name}, partial`,
   missingFile: (name: Text) => `${name}, missing`,
   convert: 'Convert…',
+  adapt: 'Adapt…',
+  adaptLabel: (name: Text) => `Train an adapter for ${name}`,
   convertLabel: (name: Text) => `Convert to another quantization: ${name}`,
   start: 'Start',
   unload: 'Unload',

@@ -27,6 +27,7 @@ export const sidebarJobs = {
   import: (name: Text) => `Importing ${name}`,
   download: (name: Text) => `Downloading ${name}`,
   cache: () => 'Moving the cache',
+  training: (name: Text) => `Training ${name}`,
   several: (jobs: Text) => `${jobs} transfers`,
   label: (title: Text, share: Text) => `${title}${share && `, ${share}`}`,
 };

@@ -36,6 +36,7 @@ import type { AgentsBackend } from './agents';
 import type { ChatsBackend } from './chats';
 import type { ChecksBackend } from './checks';
 import type { SystemBackend } from './system';
+import type { TrainingsBackend } from './trainings';
 import type { Job, TransfersBackend } from './transfers';
 import { unreachable as t } from '../../strings/errors';
 
@@ -68,6 +69,8 @@ export interface Watch {
 export interface Backend {
   /** Imports and downloads. */
   readonly transfers: TransfersBackend;
+  /** Fine-tuning of models. */
+  readonly trainings: TrainingsBackend;
   /** The Chat page's conversations on disk. */
   readonly chats: ChatsBackend;
   /** Checks of models against plain decoding. */

@@ -22,6 +22,7 @@ import { HttpChats } from './chats';
 import { HttpChecks } from './checks';
 import { HttpAgents } from './agents';
 import { HttpSystem } from './system';
+import { HttpTrainings } from './trainings';
 import { HttpTransfers } from './transfers';
 import type {
   ApiKey,
@@ -65,6 +66,7 @@ export class HttpBackend implements Backend {
   readonly transfers = new HttpTransfers((method, path, body) => this.#send(method, path, body));
   readonly agents = new HttpAgents((method, path, body) => this.#send(method, path, body));
   readonly system = new HttpSystem((method, path, body) => this.#send(method, path, body));
+  readonly trainings = new HttpTrainings((method, path, body) => this.#send(method, path, body));
   readonly checks = new HttpChecks((method, path, body) => this.#send(method, path, body));
   readonly chats = new HttpChats(
     (method, path, body) => this.#send(method, path, body),

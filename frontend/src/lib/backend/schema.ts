@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: e11aa65c82177bb60962e52a904cf9bf63eba2e7cc88f879d1de39779bc316a5
+// SHA-256 of openapi.json: 1e67fb730c37ec8cdf608e91c93fea070f069b6256491b03b1b911ae3a982773
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -803,7 +803,7 @@ export interface Job {
   error: HostError | null;
   file: string;
   id: string;
-  kind: 'import' | 'download' | 'cache';
+  kind: 'import' | 'download' | 'cache' | 'training';
   path: string;
   phase: string;
   secondsLeft: number;
@@ -811,6 +811,7 @@ export interface Job {
   state: 'waiting' | 'running' | 'done' | 'failed' | 'stopped';
   title: string;
   totalBytes: number;
+  training: TrainStatus | null;
 }
 
 export interface JobList {
@@ -935,6 +936,123 @@ export interface StoredItem {
 
 export interface StoredList {
   items: StoredItem[];
+}
+
+export interface TrainLoss {
+  iteration: number;
+  loss: number;
+}
+
+export interface TrainLosses {
+  train: TrainLoss[];
+  valid: TrainLoss[];
+}
+
+export interface TrainRequest {
+  batchSize?: number;
+  data?: string;
+  fineTuneType?: string;
+  gradCheckpoint?: boolean;
+  iterations?: number;
+  layers?: number;
+  learningRate?: number;
+  maskPrompt?: boolean;
+  maxSeqLength?: number;
+  model?: string;
+  name?: string;
+}
+
+export interface TrainStatus {
+  adapter: string;
+  data: string;
+  fineTuneType: string;
+  iteration: number;
+  iterations: number;
+  iterationsPerSecond: number;
+  learningRate: number;
+  losses: number;
+  model: string;
+  name: string;
+  peakBytes: number;
+  savedIteration: number;
+  secondsLeft: number;
+  tokensPerSecond: number;
+  trainLoss: number | null;
+  trainedTokens: number;
+  validLoss: number | null;
+}
+
+export interface TrainingFault {
+  file: string;
+  line: number;
+  why: string;
+}
+
+export interface TrainingMemory {
+  activationsBytes: number;
+  error: HostError | null;
+  fits: 'yes' | 'tight' | 'no';
+  logitsBytes: number;
+  needBytes: number;
+  parametersBytes: number;
+  roomBytes: number;
+  weightsBytes: number;
+}
+
+export interface TrainingPlan {
+  adapter: string;
+  batchSize: number;
+  dataError: HostError | null;
+  faults: TrainingFault[];
+  fineTuneType: string;
+  iterations: number;
+  layers: number;
+  learningRate: number;
+  maxSeqLength: number;
+  memory: TrainingMemory;
+  modelLayers: number;
+  name: string;
+  python: TrainingPython;
+  quantized: boolean;
+  ready: boolean;
+  sets: TrainingSet[];
+}
+
+export interface TrainingPython {
+  diskBytes: number;
+  error: HostError | null;
+  folder: string;
+  packages: string;
+  ready: boolean;
+  source: string;
+}
+
+export interface TrainingSet {
+  cut: number;
+  file: string;
+  form: string;
+  longest: number;
+  masked: number;
+  median: number;
+  part: 'train' | 'valid' | 'test';
+  samples: number;
+  shown: string[];
+  tokens: number;
+}
+
+export interface TrainingStart {
+  batchSize?: number;
+  data?: string;
+  fineTuneType?: string;
+  gradCheckpoint?: boolean;
+  install?: boolean;
+  iterations?: number;
+  layers?: number;
+  learningRate?: number;
+  maskPrompt?: boolean;
+  maxSeqLength?: number;
+  model?: string;
+  name?: string;
 }
 
 export interface UpdateStatus {
@@ -1080,6 +1198,16 @@ export interface Schemas {
   StoredDeleted: StoredDeleted;
   StoredItem: StoredItem;
   StoredList: StoredList;
+  TrainLoss: TrainLoss;
+  TrainLosses: TrainLosses;
+  TrainRequest: TrainRequest;
+  TrainStatus: TrainStatus;
+  TrainingFault: TrainingFault;
+  TrainingMemory: TrainingMemory;
+  TrainingPlan: TrainingPlan;
+  TrainingPython: TrainingPython;
+  TrainingSet: TrainingSet;
+  TrainingStart: TrainingStart;
   UpdateStatus: UpdateStatus;
   WatchRequest: WatchRequest;
   WiredCommands: WiredCommands;
@@ -1128,7 +1256,7 @@ export const nested: Record<string, Record<string, string>> = {
   ImportItem: { error: 'HostError' },
   ImportPlan: { items: '[]ImportItem' },
   ImportRequest: { packing: 'ImporterPacking' },
-  Job: { error: 'HostError' },
+  Job: { error: 'HostError', training: 'TrainStatus' },
   JobList: { jobs: '[]Job' },
   LogLines: { lines: '[]LogsLine' },
   MemoryLedger: { segments: '[]MemorySegment' },
@@ -1138,6 +1266,11 @@ export const nested: Record<string, Record<string, string>> = {
   StoredDeleted: { left: '[]' },
   StoredItem: { paths: '[]' },
   StoredList: { items: '[]StoredItem' },
+  TrainLosses: { train: '[]TrainLoss', valid: '[]TrainLoss' },
+  TrainingMemory: { error: 'HostError' },
+  TrainingPlan: { dataError: 'HostError', faults: '[]TrainingFault', memory: 'TrainingMemory', python: 'TrainingPython', sets: '[]TrainingSet' },
+  TrainingPython: { error: 'HostError' },
+  TrainingSet: { shown: '[]' },
   UpdateStatus: { error: 'HostError' },
   WiredStatus: { commands: 'WiredCommands' },
 };

@@ -10,6 +10,7 @@ import {
   type Watch,
 } from '../backend/backend';
 import type { Model, State } from '../backend/types';
+import { AdaptStore } from './adapt.svelte';
 import { ModelsStore } from './models.svelte';
 import { TransfersStore } from './transfers.svelte';
 
@@ -17,6 +18,7 @@ export class EngineStore {
   readonly backend: Backend;
   readonly models: ModelsStore;
   readonly transfers: TransfersStore;
+  readonly adapt: AdaptStore;
   state = $state.raw<State | null>(null);
   connection = $state.raw<Connection>({ status: 'connecting' });
   /** Changes when the list of conversations changes. */
@@ -35,6 +37,7 @@ export class EngineStore {
     this.backend = backend;
     this.models = new ModelsStore(backend);
     this.transfers = new TransfersStore(backend);
+    this.adapt = new AdaptStore(backend);
     this.#watch = backend.watch({
       onState: (state) => this.#take(state),
       onConnection: (connection) => (this.connection = connection),

@@ -65,6 +65,7 @@ import {
   withSample,
   withoutEntries,
 } from './state';
+import { FakeTrainings } from './trainings';
 import { FakeTransfers } from './transfers';
 
 const demo = 'headroom-demo';
@@ -110,6 +111,7 @@ export class FakeBackend implements Backend {
     () => this.#failOnce(),
     (jobs) => this.#tell((watcher) => watcher.onJobs?.(jobs)),
   );
+  readonly trainings = new FakeTrainings(this.calls, this.transfers);
   readonly chats = new FakeChats((version) => this.#tell((watcher) => watcher.onChats?.(version)));
   readonly system = new FakeSystem(this.calls);
   readonly agents = new FakeAgents(this.calls);

@@ -7,6 +7,7 @@ import type * as schema from '../schema';
 import type { ModelOptions } from '../types';
 import type { FakeBackend } from './backend';
 import type { Packing } from '../transfers';
+import type { TrainingRequest } from '../trainings';
 import { refusal } from './refusal';
 
 type Paths = typeof api.paths;
@@ -21,6 +22,21 @@ const packed = ({ packing }: schema.ImportRequest): Packing => ({
   bits: 4,
   group: 64,
   ...packing,
+});
+
+/** A training, with zero values for what a request does not say. */
+const training = (body: schema.TrainRequest): TrainingRequest => ({
+  model: body.model ?? '',
+  data: body.data ?? '',
+  name: body.name ?? '',
+  fineTuneType: body.fineTuneType || 'lora',
+  iterations: body.iterations ?? 0,
+  batchSize: body.batchSize ?? 0,
+  learningRate: body.learningRate ?? 0,
+  layers: body.layers ?? 0,
+  maxSeqLength: body.maxSeqLength ?? 0,
+  maskPrompt: body.maskPrompt ?? false,
+  gradCheckpoint: body.gradCheckpoint ?? false,
 });
 
 interface Call<Body = unknown> {
@@ -145,6 +161,12 @@ const handlers: Record<Exclude<Route, 'GET /control/events'>, Handler> = {
       : transfers.import(body.paths ?? [], body.mode ?? 'copy'),
   'POST /control/downloads': ({ transfers }, { body }: Call<schema.DownloadRequest>) =>
     transfers.download(body.id ?? '', body.files ?? null),
+  'POST /control/trainings/plan': ({ trainings }, { body }: Call<schema.TrainRequest>) =>
+    trainings.plan(training(body)),
+  'POST /control/trainings': ({ trainings }, { body }: Call<schema.TrainingStart>) =>
+    trainings.start(training(body), body.install ?? false),
+  'GET /control/trainings/{id}/losses': ({ trainings }, { id }) => trainings.losses(id),
+  'POST /control/trainings/{id}/end': ({ trainings }, { id }) => trainings.end(id),
   'GET /control/hub': ({ transfers }) => transfers.hub(),
   'PUT /control/hub': ({ transfers }, { body }: Call<schema.HubChange>) =>
     transfers.changeHub(body),

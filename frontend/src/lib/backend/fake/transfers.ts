@@ -230,6 +230,7 @@ export function fakeJob(change: Partial<Job> = {}): Job {
     secondsLeft: -1,
     path: '',
     error: null,
+    training: null,
     startedAt: 0,
     ...change,
   };
