@@ -171,9 +171,10 @@ func (a *API) trainable(id string) (dir string, err error) {
 		switch {
 		case m.Error != "":
 			return refuse(problem.ModelBroken, m.Error, "Choose another model.")
-		case m.Bundled || m.Path == "":
-			return refuse(problem.BadRequest, m.ID+" is bundled with Headroom, and mlx-lm needs a "+
-				"folder", "Choose a model in a folder.")
+		case m.Bundled:
+			return a.transfers.Trainer.Environment.Bundled()
+		case m.Path == "":
+			return refuse(problem.BadRequest, "mlx-lm needs a folder", "Choose a model in a folder.")
 		case filepath.Ext(m.Path) == ".gguf":
 			return refuse(problem.BadRequest, "mlx-lm does not train GGUF files",
 				"Import it as an MLX model first.")

@@ -119,7 +119,6 @@ export const trainable = (model: Model) =>
   model.state === 'ready' &&
   !model.error &&
   model.task === '' &&
-  !model.bundled &&
   !model.path.endsWith('.gguf') &&
   model.places[0]?.origin !== 'ollama';
 
