@@ -73,8 +73,9 @@ func TestMissingFiles(t *testing.T) {
 	t.Chdir(home)
 	none := filepath.Join(home, "none")
 	for line, want := range map[string]string{
-		"run --prompt-cache-file none hi":                        "There is no file " + none + "\n",
-		"parity --prompts none":                                  "--prompts: there is no file " + none + "\n",
+		"run --prompt-cache-file none hi": "There is no file " + none + "\n",
+		"parity --prompts none": "--prompts: there is no file " +
+			none + "\n",
 		"convert headroom-demo new --bits 6 --calibrate " + home: "it is a folder",
 	} {
 		code, _, errOut := headroom("", strings.Fields(line)...)

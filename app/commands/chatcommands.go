@@ -186,7 +186,8 @@ func (s *session) load(name string) ([]chat.Message, error) {
 	text, _, err := disk.Read(file, maxPromptBytes)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, problem.New(problem.NotFound, "There is no file "+file, "", "Check the path.")
+			return nil, problem.New(problem.NotFound, "There is no file "+file, "",
+				"Check the path.")
 		}
 		return nil, problem.Wrap(problem.BadRequest, err, "The conversation cannot be read", "")
 	}

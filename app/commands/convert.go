@@ -193,8 +193,8 @@ func (c *Convert) sayUnpacked(out io.Writer, source engine.Source, o convert.Opt
 	if err != nil || failed != nil || bytes <= d.SizeBytes { // the conversion says what is wrong
 		return
 	}
-	fmt.Fprintf(out, "%s is packed (%s) and has %s. The result is not packed, and has %s: add -q to "+
-		"pack it again.\n", printable(c.Source), d.Quantization, formatBytes(d.SizeBytes),
+	fmt.Fprintf(out, "%s is packed (%s) and has %s. The result is not packed, and has %s: add -q "+
+		"to pack it again.\n", printable(c.Source), d.Quantization, formatBytes(d.SizeBytes),
 		formatBytes(bytes))
 }
 

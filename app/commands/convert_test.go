@@ -102,8 +102,8 @@ func TestResultThatDoesNotLoad(t *testing.T) {
 	}
 }
 
-// TestFolderByDefault: without a folder for the result, it is mlx-lm's. An adapter that is fused into
-// a packed model unpacks it, and the output says so, with the sizes.
+// TestFolderByDefault: without a folder for the result, it is mlx-lm's. An adapter that is fused
+// into a packed model unpacks it, and the output says so, with the sizes.
 func TestFolderByDefault(t *testing.T) {
 	_, model := trainable(t)
 	home := t.TempDir()

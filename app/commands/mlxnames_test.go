@@ -13,13 +13,13 @@ func TestMLXNames(t *testing.T) {
 	for line, want := range map[string]string{
 		"generate --model x --prompt hi": `there is no command generate. In Headroom it is: ` +
 			`headroom run MODEL "PROMPT"`,
-		"mlx_lm.generate --model x":      "no command mlx_lm.generate. In Headroom it is: headroom run",
+		"mlx_lm.generate --model x":      "no command mlx_lm.generate. In Headroom it is: headroom",
 		"python -m mlx_lm generate -h":   "no command python -m mlx_lm generate. In Headroom it is",
 		"python3 -m mlx_lm.lora --train": "In Headroom it is: headroom train MODEL --data DIR",
 		"-m mlx_lm.server":               "In Headroom it is: headroom serve MODEL",
 		"mlx_lm chat":                    "In Headroom it is: headroom chat MODEL",
 		"mlx_lm.convert --hf-path x":     "In Headroom it is: headroom convert MODEL DIR",
-		"mlx_lm.quant.awq --model x":     "headroom convert MODEL DIR --calibrate TEXT packs by GPTQ",
+		"mlx_lm.quant.awq --model x":     "convert MODEL DIR --calibrate TEXT packs by GPTQ",
 		"cache_prompt --prompt -":        "headroom cache save --model MODEL --prompt - FILE",
 		"manage --scan":                  "headroom models, and headroom models delete NAME",
 		"evaluate --tasks mmlu":          "lm_eval with its model local-completions",

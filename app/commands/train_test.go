@@ -192,7 +192,7 @@ func TestBundledModel(t *testing.T) {
 	if name := listedAdapter(adapter); name != "headroom-demo+polite" {
 		t.Errorf("the adapter is called %q", name)
 	}
-	// The adapter has the shapes of another model, so that only an adapter that was found is refused.
+	// The adapter has the shapes of another model, so only an adapter that was found is refused.
 	for name, want := range map[string]string{"headroom-demo+polite": "does not fit this model",
 		"headroom-demo+rude": `has no adapter "rude"`} {
 		code, _, errOut := headroom("", "run", "--model", name, "Hello")

@@ -174,7 +174,8 @@ func (a *API) trainable(id string) (dir string, err error) {
 		case m.Bundled:
 			return a.transfers.Trainer.Environment.Bundled()
 		case m.Path == "":
-			return refuse(problem.BadRequest, "mlx-lm needs a folder", "Choose a model in a folder.")
+			return refuse(problem.BadRequest, "mlx-lm needs a folder",
+				"Choose a model in a folder.")
 		case filepath.Ext(m.Path) == ".gguf":
 			return refuse(problem.BadRequest, "mlx-lm does not train GGUF files",
 				"Import it as an MLX model first.")

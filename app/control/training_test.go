@@ -202,7 +202,8 @@ func TestOneTrainingAtATime(t *testing.T) {
 func TestModelsThatCannotBeTrained(t *testing.T) {
 	w := newGeneral(t)
 	trainableModel(t, w.host)
-	for model, want := range map[string]string{"o/gguf": "GGUF", "o/broken": "It is broken", "o/none": "no model"} {
+	for model, want := range map[string]string{"o/gguf": "GGUF", "o/broken": "It is broken",
+		"o/none": "no model"} {
 		_, refused := ask[ErrorBody](t, "POST", w.url+"/control/trainings/plan",
 			`{"model": "`+model+`"}`)
 		if refused.Error == nil || !strings.Contains(refused.Error.Why, want) {

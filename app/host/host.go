@@ -311,7 +311,7 @@ func (h *Host) resolveAdapted(nameOrDir string) (library.Model, *engine.Adapter,
 	}
 	models := h.models.list()
 	if base.Bundled && len(models) == 0 {
-		models = h.options.Library.Scan() // the bundled model is found without, but not its adapters
+		models = h.options.Library.Scan() // base was found without, but not its adapters
 	}
 	a, err := adapterOf(base, nameOrDir[at+1:], models)
 	return base, a, err

@@ -72,8 +72,8 @@ func cleanName(name string) string {
 // Log returns the path of the log.
 func (a Adapter) Log() string { return filepath.Join(a.Dir, logName) }
 
-// openLog opens the log. A link, a pipe or a folder in its place is an error: a folder that somebody
-// else has made must not decide which file is written.
+// openLog opens the log. A link, a pipe or a folder in its place is an error: a folder that
+// somebody else has made must not decide which file is written.
 func (a Adapter) openLog(mode int) (*os.File, error) {
 	f, err := os.OpenFile(a.Log(), mode|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o644)
 	if err == nil {

@@ -19,7 +19,8 @@ uint64 = None
 def save_safetensors(path, *_): open(path, "w").close()
 def load(*_, **__): raise OSError
 `,
-	"mlx/utils.py":              "def tree_flatten(x): return [(\"a\", 1)]\ndef tree_unflatten(x): return x\n",
+	"mlx/utils.py": "def tree_flatten(x): return [(\"a\", 1)]\n" +
+		"def tree_unflatten(x): return x\n",
 	"mlx_lm/__init__.py":        "",
 	"mlx_lm/tuner/__init__.py":  "",
 	"mlx_lm/tuner/trainer.py":   "TrainUI = None\n",

@@ -14,8 +14,9 @@ package train
 // gradients of keys and values, and the updated one for that of queries. Both are float32, on every
 // device. A Mamba layer is computed in chunks of 256 tokens (ssm_attn of mlx_lm/models/ssm.py): it
 // keeps float32 matrices of the pairs of tokens of a chunk for every head, and the chunks after the
-// first take a state for every token, in one layer at a time. Experts need no term of their own: mlx sorts the tokens by expert, and gather_mm and its
-// gradients take what a linear takes for the tokens times the experts of each.
+// first take a state for every token, in one layer at a time. Experts need no term of their own:
+// mlx sorts the tokens by expert, and gather_mm and its gradients take what a linear takes for the
+// tokens times the experts of each.
 //
 // The factors are fitted to the peak that mlx reports; memory_test.go has the measured shapes.
 
@@ -236,8 +237,8 @@ func (s *Shape) Need(o *Options, tokens int) Need {
 		largest = max(largest, kept)
 		need.Activations += kept
 	}
-	// The gradients of the layer that the backward pass is in; or in the forward pass, the states of
-	// a layer that is not trained.
+	// The gradients of the layer that the backward pass is in; or in the forward pass, the states
+	// of a layer that is not trained.
 	has := s.kinds()
 	if has.gatedDelta {
 		need.Activations = max(need.Activations, batch*s.StateBytes)

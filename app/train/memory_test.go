@@ -144,8 +144,8 @@ func (d delta) shape() Shape {
 	return s
 }
 
-// mamba is a granitemoehybrid in bfloat16 without experts: Mamba layers with heads of 64 and, as the
-// last one, attention with 4 heads of 64.
+// mamba is a granitemoehybrid in bfloat16 without experts: Mamba layers with heads of 64 and, as
+// the last one, attention with 4 heads of 64.
 func mamba(layers, heads, state int) Shape {
 	const hidden, inner, vocab = 256, 256, 512
 	s := Shape{Layers: layers, Hidden: hidden, Heads: 4, Vocab: vocab, PerToken: 8,

@@ -6,6 +6,7 @@
 //	data.go         reads and checks train.jsonl, valid.jsonl and test.jsonl
 //	split.go        uses a single file as training and validation data
 //	memory.go       estimates the memory that a training needs
+//	bundled.go      writes the bundled model's files into a folder
 //	environment.go  makes the Python environment from pinned, hashed requirements
 //	adapter.go      folder of an adapter: its checkpoints, and the record of its training
 //	run.go          runs the process, reads its events, pauses it

@@ -189,8 +189,8 @@ func (c *conversion) checkFolder(old *state, found bool, plan string) error {
 			"Use the same ones to go on, or choose another folder.")
 	}
 	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == "config.json" }) {
-		return problem.New(problem.Exists, "The folder has a model already", c.dest+" is complete, "+
-			"and nothing is replaced", "Choose another folder, or move that one.")
+		return problem.New(problem.Exists, "The folder has a model already", c.dest+" is complete"+
+			", and nothing is replaced", "Choose another folder, or move that one.")
 	}
 	return problem.New(problem.Exists, "The folder is not empty",
 		fmt.Sprintf("%s has %s", c.dest, entries[0].Name()),
