@@ -70,7 +70,7 @@ type world struct {
 	*testing.T
 	dir    string
 	key    seal.Key
-	keys   map[string]bool // that exist
+	gone   sync.Map // API keys that do not exist any more
 	now    time.Time
 	fake   *fake
 	spare  *server.Spare
@@ -80,7 +80,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{T: t, dir: filepath.Join(t.TempDir(), "batches"), key: seal.NewKey(), fake: &fake{},
-		keys: map[string]bool{"ann": true, "bob": true}, now: time.Now()}
+		now: time.Now()}
 	t.Cleanup(func() { w.store.Close() })
 	w.begin()
 	return w
@@ -95,7 +95,7 @@ func (w *world) begin() {
 		Log: slog.New(slog.DiscardHandler), now: func() time.Time { return w.now },
 		Key: func() (seal.Key, error) { return w.key, nil },
 		Caller: func(id string) *guard.Caller {
-			if !w.keys[id] {
+			if _, gone := w.gone.Load(id); gone {
 				return nil
 			}
 			return caller(id)
@@ -410,9 +410,7 @@ func TestKeys(t *testing.T) {
 			}
 		}
 	}
-	w.store.mu.Lock()
-	delete(w.keys, "ann")
-	w.store.mu.Unlock()
+	w.gone.Store("ann", true)
 	close(hold)
 	b = w.await("ann", b.ID, has(failed))
 	if b.Errors == nil || b.Errors.Data[0].Code != "invalid_api_key" {

@@ -138,7 +138,7 @@ export const adaptSteps = [
       await goTo(page, 'Adapt');
       assert.equal(await progressOf(card), paused);
       await card.getByRole('button', { name: 'Resume' }).click();
-      await card.getByText('Finished', { exact: true }).waitFor();
+      await card.getByText('Finished', { exact: true }).waitFor({ timeout: 60_000 });
       assert.equal(await progressOf(card), 'Iteration 150 of 150');
       assert.match(await words(card), /Training loss 0\.\d+ Validation loss 1\.500 Speed 1,23/);
       await card.getByText('Show as a table').click();
