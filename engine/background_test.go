@@ -3,6 +3,8 @@ package engine_test
 import (
 	"os"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -148,6 +150,50 @@ func TestBackgroundStops(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestBackgroundGoesOn: a step of the background is stopped some times and then runs to its end,
+// although another request arrives whenever it is computed.
+func TestBackgroundGoesOn(t *testing.T) {
+	for range 10 { // the others may be too slow to stop every step
+		backgroundGoesOn(t)
+	}
+}
+
+func backgroundGoesOn(t *testing.T) {
+	t.Helper()
+	later := engine.Request{Prompt: someIDs(1, 64), MaxTokens: 1, IgnoreEOS: true,
+		Background: true}
+	front := engine.Request{Prompt: someIDs(2, 4), MaxTokens: 1, IgnoreEOS: true}
+	e := openModel(t, tinySource(t, "qwen3"), engine.Options{ContextTokens: 512, MaxSequences: 3,
+		ChunkTokens: 64, NoPrefixCache: true})
+	const most = 400
+	var asked, running atomic.Int32
+	var wait sync.WaitGroup
+	e.ReplaceDevice(func(d kernels.Device) kernels.Device {
+		return &hookedDevice{d, func() {
+			if asked.Load() >= most || running.Load() > 0 {
+				return
+			}
+			asked.Add(1)
+			running.Add(1)
+			stream := submit(t, e, front)
+			wait.Go(func() {
+				if _, _, done := collect(t, stream); done.Err != nil {
+					t.Error(done.Err)
+				}
+				running.Add(-1)
+			})
+		}}
+	})
+	if _, _, done := collect(t, submit(t, e, later)); done.Err != nil {
+		t.Error(done.Err)
+	}
+	if n := e.Stops(); n == 0 || n > 8 {
+		t.Errorf("its only step was stopped %d times, expected 1 to 8", n)
+	}
+	asked.Store(most)
+	wait.Wait()
 }
 
 // BenchmarkBackground measures what a chat loses with 8 requests in the background. Each round

@@ -145,6 +145,9 @@ type API struct {
 	stored          Stored
 	updates         Updates
 
+	// trainingStart is held from the check that no training runs until one has started.
+	trainingStart sync.Mutex
+
 	judged    judged
 	closing   chan struct{} // closed by Close: event streams end
 	closeOnce sync.Once

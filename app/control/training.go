@@ -187,12 +187,8 @@ func (a *API) trainable(id string) (dir string, err error) {
 }
 
 func (a *API) startTraining(r *http.Request, q TrainingStart) (Job, error) {
-	list := a.transfers.Jobs
-	for _, j := range list.Jobs() {
-		if j.Kind == jobs.Training && !j.State.Ended() {
-			return Job{}, problem.New(problem.Busy, "The training was not started",
-				"another training is running: "+j.Title, "Wait until it has ended, or pause it.")
-		}
+	if err := a.otherTraining(); err != nil {
+		return Job{}, err
 	}
 	plan, err := a.planTraining(r, q.Request)
 	if err == nil {
@@ -205,7 +201,23 @@ func (a *API) startTraining(r *http.Request, q TrainingStart) (Job, error) {
 		return Job{}, problem.New(problem.BadRequest, "The training was not started",
 			"the Python environment is not installed", "Agree to its installation.")
 	}
-	return a.jobView(list.Start(a.transfers.Trainer.Job(q.Request, plan))), nil
+	a.trainingStart.Lock() // another request may have started one while this one was planned
+	defer a.trainingStart.Unlock()
+	if err := a.otherTraining(); err != nil {
+		return Job{}, err
+	}
+	return a.jobView(a.transfers.Jobs.Start(a.transfers.Trainer.Job(q.Request, plan))), nil
+}
+
+// otherTraining is an error while a training runs.
+func (a *API) otherTraining() error {
+	for _, j := range a.transfers.Jobs.Jobs() {
+		if j.Kind == jobs.Training && !j.State.Ended() {
+			return problem.New(problem.Busy, "The training was not started",
+				"another training is running: "+j.Title, "Wait until it has ended, or pause it.")
+		}
+	}
+	return nil
 }
 
 // trainingView describes a plan.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"headroom/app/host"
@@ -197,6 +199,42 @@ func TestOneTrainingAtATime(t *testing.T) {
 		t.Errorf("ending a running training: %d", status)
 	}
 	close(end)
+}
+
+// TestTrainingsAtOnce: of several requests at the same time, one starts a training.
+func TestTrainingsAtOnce(t *testing.T) {
+	w := newGeneral(t)
+	samples := trainableModel(t, w.host)
+	trainer := w.api.transfers.Trainer
+	trainer.Room = func() int64 { return 1 << 40 }
+	python := filepath.Join(plantPython(t, trainer), "python")
+	if err := os.WriteFile(python, []byte("#!/bin/sh\nread end\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var wait sync.WaitGroup
+	var started, busy atomic.Int32
+	for i := range 6 {
+		wait.Go(func() {
+			q := TrainingStart{Request: train.Request{Model: "o/tiny", Data: samples,
+				Iterations: 3 + i}}
+			switch status, _ := ask[ErrorBody](t, "POST", w.url+"/control/trainings",
+				trainingBody(t, q)); status {
+			case http.StatusTooManyRequests:
+				busy.Add(1)
+			default:
+				started.Add(1)
+			}
+		})
+	}
+	wait.Wait()
+	if started.Load() != 1 || busy.Load() != 5 {
+		t.Errorf("%d were started, %d refused, expected 1 and 5", started.Load(), busy.Load())
+	}
+	for _, j := range w.api.transfers.Jobs.Jobs() {
+		if err := w.api.transfers.Jobs.Stop(j.ID); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestModelsThatCannotBeTrained(t *testing.T) {

@@ -10,8 +10,9 @@ package loop
 //
 // A request that arrives while a step of the background alone runs would wait for the end of the
 // step. On a CPU the step is stopped instead, after the layer that is being computed, and computed
-// again later with the same result. A recurrent state cannot be computed again, so the steps of
-// such a model have few prompt tokens.
+// again later with the same result. After some stops in a row a step runs to its end, so that short
+// requests that keep coming do not hold up the background for ever. A recurrent state cannot be
+// computed again, so the steps of such a model have few prompt tokens.
 
 import (
 	"slices"
@@ -26,6 +27,8 @@ const (
 	// time is for reading the weights.
 	backgroundStall     = 20 * time.Millisecond
 	minBackgroundTokens = 32
+	// maxStops is the number of stopped steps in a row after which one runs to its end.
+	maxStops = 8
 )
 
 // backgroundShare is the part of their time that other requests lose to the background.
@@ -78,7 +81,7 @@ func (l *Loop) foregroundRuns() bool {
 // stoppable reports whether a step may be stopped for a request that arrives: it has rows of the
 // background alone, and can be computed again as if it had never been.
 func (l *Loop) stoppable(s *step) bool {
-	return !l.runner.Async() && !l.config.Sched.Recurrent &&
+	return l.stopsInRow < maxStops && !l.runner.Async() && !l.config.Sched.Recurrent &&
 		!slices.ContainsFunc(s.work, func(w sched.Work) bool {
 			q := w.Seq
 			return !q.Background || w.Drafts > 0 || len(w.Keeps) > 0 || q.Select.Prompt > 0 ||
@@ -91,6 +94,7 @@ func (l *Loop) stopped(s *step) {
 	now := time.Now()
 	l.steps.lastEnd, l.steps.lastTook = now, now.Sub(s.launched)
 	l.stops++
+	l.stopsInRow++
 }
 
 // sizeBackgroundChunks observes a step of the background alone, and sets the chunk size of the

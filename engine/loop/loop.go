@@ -147,6 +147,7 @@ type Loop struct {
 	// background is what steps with background rows cost the other requests.
 	background background
 	stops      int // steps of the background that were stopped
+	stopsInRow int // since a step with background rows ended
 	drafts     drafts
 	counters   counters
 }

@@ -288,6 +288,9 @@ func (l *Loop) complete(s *step) {
 	l.steps.lastEnd, l.steps.lastTook = now, now.Sub(from)
 	l.sizeMixedChunks(s.work, l.steps.lastTook)
 	l.sizeBackgroundChunks(s.work, l.steps.lastTook)
+	if slices.ContainsFunc(s.work, func(w sched.Work) bool { return w.Seq.Background }) {
+		l.stopsInRow = 0
+	}
 	l.stepTime.complete(s.work, l.steps.lastTook)
 	l.background.observe(s.work, l.steps.lastTook)
 	l.sched.ShareSteps(l.background.allowed())

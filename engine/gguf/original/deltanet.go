@@ -156,8 +156,12 @@ func (b *builder) checkDelta(t *Tensor, part string, d delta) bool {
 		"ssm_beta": d.valueHeads, "ssm_alpha": d.valueHeads, "ssm_a": d.valueHeads,
 		"ssm_dt.bias": d.valueHeads, "ssm_conv1d": d.keys() + inner,
 		"ssm_ba": 2 * d.valueHeads, "ssm_in": d.keys() + 2*inner}
-	if n, ok := rows[part]; ok && t.rows() != n || part == "ssm_conv1d" && len(t.Shape) != 2 ||
-		part == "ssm_out" && t.From.Cols() != inner {
+	dimensions := 2
+	if part == "ssm_a" || part == "ssm_dt.bias" {
+		dimensions = 1
+	}
+	if n, ok := rows[part]; ok && (t.rows() != n || len(t.Shape) != dimensions) ||
+		part == "ssm_out" && (t.From.Cols() != inner || len(t.Shape) != 2) {
 		b.failf("tensor %s has the shape %v, which is not that of %d key heads of %d and %d value "+
 			"heads of %d", t.From.Name, t.Shape, d.keyHeads, d.keyDim, d.valueHeads, d.valueDim)
 		return false

@@ -281,6 +281,18 @@ func TestNextDeltaNet(t *testing.T) {
 	}
 }
 
+// TestDeltaDimensions: a vector in place of a matrix is refused, although it has as many elements as
+// the matrix has rows.
+func TestDeltaDimensions(t *testing.T) {
+	for part, n := range map[string]int{"ssm_ba": 12, "ssm_in": 40} {
+		_, err := open(t, keys("qwen3next", deltaKeys("expert_count", 2, "expert_used_count",
+			1)...), embedding(), floats("blk.0."+part+".weight", n))
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: %v", part, err)
+		}
+	}
+}
+
 // TestDecay checks that A_log is met exactly if it is a bfloat16, and nearly if it is not.
 func TestDecay(t *testing.T) {
 	for _, want := range []float32{-0.6875, 0, 1.5, 2.078125, 2.0794415} {
