@@ -281,8 +281,8 @@ func TestNextDeltaNet(t *testing.T) {
 	}
 }
 
-// TestDeltaDimensions: a vector in place of a matrix is refused, although it has as many elements as
-// the matrix has rows.
+// TestDeltaDimensions: a vector in place of a matrix is refused, although it has as many elements
+// as the matrix has rows.
 func TestDeltaDimensions(t *testing.T) {
 	for part, n := range map[string]int{"ssm_ba": 12, "ssm_in": 40} {
 		_, err := open(t, keys("qwen3next", deltaKeys("expert_count", 2, "expert_used_count",
