@@ -172,8 +172,8 @@ func (b *builder) build() {
 	}
 }
 
-// asJSON returns v with its floats as JSON that Python reads as floats: with a point or an exponent.
-// transformers refuses integers for them.
+// asJSON returns v with its floats as JSON that Python reads as floats: with a point or an
+// exponent. transformers refuses integers for them.
 func asJSON(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
