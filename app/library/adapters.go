@@ -53,6 +53,13 @@ func adapterAt(l *listing) (Adapter, bool) {
 	return found.Adapter, found.ok
 }
 
+// isTraining reports whether a folder is that of a training that has not written an adapter yet:
+// one that runs, or one that was stopped.
+func isTraining(l *listing) bool {
+	return l.hasFile(TrainingRecord) && !l.hasFile(configName) &&
+		!slices.ContainsFunc(engine.AdapterFiles, l.hasFile)
+}
+
 // adaptersDir is the folder in which mlx_lm.lora writes, unless it is told another one.
 const adaptersDir = "adapters"
 
@@ -89,22 +96,21 @@ func (s *scanner) attach(models []Model, found []folder) []Model {
 			}
 		}
 	}
-	return slices.DeleteFunc(models, func(m Model) bool {
+	moved := map[string]bool{} // removed only then: a removal shifts what baseOf searches
+	for i := range models {
+		m := &models[i]
 		l := at[m.ID]
 		if l == nil || m.State == Ready {
-			return false
+			continue
 		}
-		a, ok := adapterAt(l)
-		if !ok {
-			return false
+		if a, ok := adapterAt(l); ok {
+			if base := baseOf(models, a.Info.Base); base != nil {
+				base.add(a)
+				moved[m.ID] = true
+			}
 		}
-		base := baseOf(models, a.Info.Base)
-		if base == nil {
-			return false
-		}
-		base.add(a)
-		return true
-	})
+	}
+	return slices.DeleteFunc(models, func(m Model) bool { return moved[m.ID] })
 }
 
 // add adds an adapter to a model, under a name that no other one has.

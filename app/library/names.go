@@ -20,6 +20,10 @@ const (
 	ggufExt      = ".gguf"
 )
 
+// TrainingRecord is the name of the file that says that a folder is that of a training of Headroom,
+// from its beginning on; see app/train.
+const TrainingRecord = "headroom_train.json"
+
 func isWeights(name string) bool { return filepath.Ext(name) == weightsExt }
 
 func isGGUF(name string) bool { return strings.EqualFold(filepath.Ext(name), ggufExt) }

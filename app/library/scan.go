@@ -98,9 +98,13 @@ const (
 
 // visit returns the models of one folder, and what to look for in its subfolders. A folder with a
 // stray file of a model, such as one loose .safetensors or config.json, is listed with the reason
-// why it is none, and does not hide the models below it.
+// why it is none, and does not hide the models below it. The folder of a training is not listed
+// before it has an adapter.
 func (f *folders) visit(p place, isRoot bool) ([]folder, scope) {
 	l := p.at
+	if !isRoot && isTraining(l) {
+		return nil, nothing
+	}
 	if id, ok := hubID(filepath.Base(l.path)); ok {
 		if one, ok := f.hub(id, l); ok {
 			return []folder{one}, nothing

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	recordName  = "headroom_train.json"
+	recordName  = library.TrainingRecord
 	logName     = "training.log"
 	weightsName = "adapters.safetensors"
 	configName  = "adapter_config.json"

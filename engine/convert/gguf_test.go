@@ -182,6 +182,10 @@ func TestGGUFKeepsCodes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			config := string(read(t, dest, "config.json"))
+			if !strings.Contains(config, `"rope_theta": 10000.0`) {
+				t.Fatalf("rope_theta is no float in %s", config)
+			}
 			if len(done.Types) != 1 || done.Types[0].Type != kind.String() ||
 				done.Types[0].Tensors != 8 {
 				t.Fatalf("%s: the result says %+v", kind, done.Types)

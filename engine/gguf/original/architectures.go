@@ -161,7 +161,7 @@ func (b *builder) gemma3() {
 		b.set("final_logit_softcapping", softcap)
 	}
 	if n, ok := b.number("rope.freq_base"); !ok || n == 0 {
-		b.set("rope_theta", 1_000_000)
+		b.set("rope_theta", 1e6)
 	}
 }
 

@@ -29,7 +29,8 @@ func (b *builder) failf(format string, args ...any) {
 	}
 }
 
-// set sets keys of config.json to values, in pairs.
+// set sets keys of config.json to values, in pairs. A float64 is a float there even if it is whole,
+// as in 7.0: see asJSON.
 func (b *builder) set(pairs ...any) {
 	for i := 0; i < len(pairs); i += 2 {
 		b.config[pairs[i].(string)] = pairs[i+1]
@@ -171,13 +172,42 @@ func (b *builder) build() {
 	}
 }
 
+// asJSON returns v with its floats as JSON that Python reads as floats: with a point or an
+// exponent. transformers refuses integers for them.
+func asJSON(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		all := make(map[string]any, len(v))
+		for key, value := range v {
+			all[key] = asJSON(value)
+		}
+		return all
+	case []float64:
+		all := make([]any, len(v))
+		for i, n := range v {
+			all[i] = asJSON(n)
+		}
+		return all
+	case float64:
+		text, err := json.Marshal(v)
+		if err != nil {
+			return v // put reports it
+		}
+		if !bytes.ContainsAny(text, ".e") {
+			text = append(text, ".0"...)
+		}
+		return json.RawMessage(text)
+	}
+	return v
+}
+
 // put adds a file with v as JSON.
-func (m *Model) put(name string, v any) {
+func (m *Model) put(name string, v map[string]any) {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
+	if err := e.Encode(asJSON(v)); err != nil {
 		panic("original: " + name + " as JSON: " + err.Error()) // values are checked before
 	}
 	m.files[name] = text.Bytes()

@@ -1,6 +1,7 @@
 package original_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -138,12 +139,15 @@ func TestConfig(t *testing.T) {
 					"rope_theta": 1e4, "partial_rotary_factor": 1.0}}},
 		{"gpt-oss", []any{"attention.sliding_window", 8, "expert_count", 4, "expert_used_count",
 			2, "expert_feed_forward_length", 12, "block_count", 3, "rope.scaling.type", "yarn",
-			"rope.scaling.factor", float32(32), "rope.scaling.original_context_length", 16},
-			map[string]any{"model_type": "gpt_oss", "num_hidden_layers": 3.0,
+			"rope.scaling.factor", float32(32), "rope.scaling.original_context_length", 16,
+			"rope.scaling.attn_factor", float32(1), "rope.scaling.yarn_beta_fast", float32(32),
+			"rope.scaling.yarn_beta_slow", float32(1)},
+			map[string]any{"model_type": "gpt_oss", "num_hidden_layers": 3.0, "swiglu_limit": 7.0,
 				"intermediate_size": 12.0, "num_local_experts": 4.0, "sliding_window": 8.0,
 				"layer_types": []any{"sliding_attention", "full_attention",
 					"sliding_attention"}, "rope_scaling": map[string]any{"type": "yarn",
 					"rope_type": "yarn", "factor": 32.0, "truncate": false,
+					"attention_factor": 1.0, "beta_fast": 32.0, "beta_slow": 1.0,
 					"original_max_position_embeddings": 16.0}}},
 		{"deepseek2", latentKeys("rope.scaling.type", "yarn", "rope.scaling.factor", float32(40),
 			"rope.scaling.original_context_length", 16,
@@ -169,6 +173,7 @@ func TestConfig(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		checkNumbers(t, c.name, data)
 		for key, value := range base {
 			if _, special := c.want[key]; !special {
 				c.want[key] = value
@@ -179,6 +184,69 @@ func TestConfig(t *testing.T) {
 				t.Errorf("%s: %s is %v, expected %v", c.name, key, got[key], want)
 			}
 		}
+	}
+}
+
+// floatKeys are the keys whose numbers are floats in transformers' configs; those of all others are
+// integers. transformers refuses an integer where it expects a float, and the reverse.
+var floatKeys = strings.Fields("rms_norm_eps rope_theta rope_local_base_freq factor mscale " +
+	"mscale_all_dim attention_factor beta_fast beta_slow low_freq_factor high_freq_factor " +
+	"long_factor short_factor partial_rotary_factor attn_logit_softcapping swiglu_limit " +
+	"final_logit_softcapping attention_multiplier embedding_multiplier residual_multiplier " +
+	"logits_scaling routed_scaling_factor temperature top_p min_p")
+
+// checkNumbers checks that the floats of a JSON file have a point or an exponent, and its integers
+// have none.
+func checkNumbers(t *testing.T, name string, data []byte) {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var all map[string]any
+	if err := decoder.Decode(&all); err != nil {
+		t.Fatal(err)
+	}
+	var check func(key string, value any)
+	check = func(key string, value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			for key, inner := range value {
+				check(key, inner)
+			}
+		case []any:
+			for _, inner := range value {
+				check(key, inner)
+			}
+		case json.Number:
+			isFloat := strings.ContainsAny(value.String(), ".e")
+			if want := slices.Contains(floatKeys, key); isFloat != want {
+				t.Errorf("%s: %s is %s, and a float: %t, expected %t", name, key, value, isFloat,
+					want)
+			}
+		}
+	}
+	check("", all)
+}
+
+// TestFactors: the factors of Phi 3 are floats, too.
+func TestFactors(t *testing.T) {
+	m, err := open(t, keys("phi3"), embedding(), floats("rope_factors_long.weight", 2),
+		floats("rope_factors_short.weight", 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := m.ReadFile("config.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkNumbers(t, "phi3", data)
+	var got struct {
+		Scaling struct {
+			Long []float64 `json:"long_factor"`
+		} `json:"rope_scaling"`
+	}
+	if err := json.Unmarshal(data, &got); err != nil ||
+		!slices.Equal(got.Scaling.Long, []float64{1, 2}) {
+		t.Errorf("long_factor is %v, %v", got.Scaling.Long, err)
 	}
 }
 
@@ -387,8 +455,9 @@ func TestLlama3(t *testing.T) {
 		t.Fatal(err)
 	}
 	data, _ := m.ReadFile("config.json")
-	for _, want := range []string{`"rope_type": "llama3"`, `"factor": 32`,
-		`"high_freq_factor": 4`, `"original_max_position_embeddings": 8192`} {
+	checkNumbers(t, "llama3", data)
+	for _, want := range []string{`"rope_type": "llama3"`, `"factor": 32.0`,
+		`"high_freq_factor": 4.0`, `"original_max_position_embeddings": 8192`} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("config.json lacks %s", want)
 		}
@@ -406,7 +475,8 @@ func TestLlama3(t *testing.T) {
 // TestTexts checks the chat template, the special tokens, and the tokens that end an answer.
 func TestTexts(t *testing.T) {
 	m, err := open(t, keys("qwen3", "tokenizer.chat_template", "{{ messages }}",
-		"general.sampling.temp", float32(0.6), "general.sampling.top_k", 20), embedding())
+		"general.sampling.temp", float32(0.6), "general.sampling.top_k", 20,
+		"general.sampling.top_p", float32(1)), embedding())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -418,6 +488,7 @@ func TestTexts(t *testing.T) {
 		}
 	}
 	data, err := m.ReadFile("generation_config.json")
+	checkNumbers(t, "generation_config.json", data)
 	var got struct {
 		End         []int   `json:"eos_token_id"`
 		Temperature float64 `json:"temperature"`

@@ -76,7 +76,7 @@ func (b *builder) nestRope() {
 	}
 	delete(b.config, "rope_scaling")
 	if sections := b.File.Metadata[b.prefix+"rope.dimension_sections"].Numbers; len(sections) > 2 {
-		all["mrope_section"] = sections[:3]
+		all["mrope_section"] = []int{int(sections[0]), int(sections[1]), int(sections[2])}
 	}
 	b.set("rope_parameters", all)
 }

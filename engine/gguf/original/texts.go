@@ -120,6 +120,9 @@ func (m *Model) putGeneration() {
 	for key, name := range samplingKeys {
 		if n, ok := meta.Number(key); ok && n-n == 0 {
 			config[name] = shortest(n)
+			if name == "top_k" {
+				config[name] = int(n)
+			}
 			config["do_sample"] = true
 		}
 	}
