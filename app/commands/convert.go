@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"headroom/app/hub"
-	"headroom/app/library"
-	"headroom/app/service"
 	"headroom/engine"
 	"headroom/engine/convert"
 	"headroom/engine/gguf"
@@ -238,14 +236,6 @@ func (f *ConvertFlags) source(name string) (source engine.Source, file string, e
 		return m.Source, "", err
 	}
 	return m.Source, file, nil
-}
-
-// resolve returns the model of a name or folder, without loading it.
-func resolve(modelsDir []string, name string) (library.Model, error) {
-	s := service.OpenSettings().Get()
-	lib := library.New((&ModelFlags{ModelsDir: modelsDir}).roots(s), engine.Options{},
-		engine.Describe)
-	return lib.ResolveNamed(nil, name, aliases(s))
 }
 
 // convertProgress shows how much is written: a line that changes on a terminal, and one every few
