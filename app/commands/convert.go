@@ -137,11 +137,16 @@ func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, fi
 	if hub.CheckID(c.Source) == nil {
 		o.Name = c.Source
 	}
+	larger := ""
 	if adapter != "" && file == "" {
-		c.sayUnpacked(t.err, source, o)
+		larger = c.larger(source, o)
 	}
 	p := newConvertProgress(t.err)
-	o.Progress = p.update
+	var begun sync.Once
+	o.Progress = func(done, total int64) { // it is called only if nothing was refused
+		begun.Do(func() { fmt.Fprint(t.err, larger) })
+		p.update(done, total)
+	}
 	o.Calibrated = func(done, total int64) { p.say("Calibrating", done, total) }
 	o.Probed = func(done, total int) { p.say("Probing matrices", int64(done), int64(total)) }
 	var done convert.Result
@@ -179,20 +184,22 @@ var checkResult = func(dir string) error {
 	return err
 }
 
-// sayUnpacked says that a packed model becomes larger when an adapter is fused into it.
-func (c *Convert) sayUnpacked(out io.Writer, source engine.Source, o convert.Options) {
+// larger returns a line about a packed model that becomes larger when an adapter is fused into it;
+// "": it is not packed, is packed again, or does not become larger.
+func (c *Convert) larger(source engine.Source, o convert.Options) string {
 	if o.Quantize {
-		return
+		return ""
 	}
 	o.Dequantize = true // as convert.Run sets it
 	o.Warn = func(string) {}
 	d, err := engine.Describe(source, engine.Options{})
 	bytes, failed := convert.Plan(source, o)
-	if err != nil || failed != nil || bytes <= d.SizeBytes { // the conversion says what is wrong
-		return
+	if err != nil || failed != nil || d.Quantization == engine.NotQuantized ||
+		bytes <= d.SizeBytes { // the conversion says what is wrong
+		return ""
 	}
-	fmt.Fprintf(out, "%s is packed (%s) and has %s. The result is not packed, and has %s: add -q "+
-		"to pack it again.\n", printable(c.Source), d.Quantization, formatBytes(d.SizeBytes),
+	return fmt.Sprintf("%s is packed (%s) and has %s. The result is not packed, and has %s: add "+
+		"-q to pack it again.\n", printable(c.Source), d.Quantization, formatBytes(d.SizeBytes),
 		formatBytes(bytes))
 }
 
