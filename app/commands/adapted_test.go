@@ -1,11 +1,15 @@
 package commands
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"headroom/app/library"
+	"headroom/app/logs"
+	"headroom/app/service"
 )
 
 // adapted puts a model and two adapters into the models folder: tiny+one and tiny+two. It returns
@@ -36,5 +40,96 @@ func TestPipeToAdapter(t *testing.T) {
 				t.Errorf("%q: exit %d, %s", args, code, errOut)
 			}
 		}
+	}
+}
+
+// TestFuseNamed: an adapter of the list is fused by its name, as by its folder.
+func TestFuseNamed(t *testing.T) {
+	_, _, adapter := adapted(t)
+	home := t.TempDir()
+	t.Chdir(home)
+	weights := func(name string, args ...string) string {
+		code, _, errOut := headroom("", append([]string{"fuse"}, args...)...)
+		if code != 0 {
+			t.Errorf("%q: exit %d, %s", args, code, errOut)
+		}
+		text, err := os.ReadFile(filepath.Join(home, name, "model.safetensors"))
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text)
+	}
+	want := weights("a", "tiny", adapter, "a")
+	for name, args := range map[string][]string{"b": {"tiny+one", "b"}, "c": {"tiny", "one", "c"},
+		"d": {"--model", "tiny+one", "--save-path", "d"}, "fused_model": {"tiny+one"}} {
+		if weights(name, args...) != want {
+			t.Errorf("%q: other weights", args)
+		}
+	}
+	code, _, errOut := headroom("", "fuse", "tiny+three", "e")
+	if code != 1 || !strings.Contains(errOut, `tiny has no adapter "three"`) {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+}
+
+// TestModelAlone: commands that take no adapter say so of one of the list.
+func TestModelAlone(t *testing.T) {
+	data, _, _ := adapted(t)
+	for want, args := range map[string][]string{
+		"run: headroom fuse tiny+one DIR":   {"convert", "tiny+one", filepath.Join(data, "new"), "-q"},
+		"parity takes a model without an ":  {"parity", "tiny+one"},
+		"train begins a new adapter of":     {"train", "tiny+one", "--data", data},
+		"bench takes a model without an a":  {"bench", "speed", "tiny+one"},
+		`"tiny+one+two" names several adap`: {"parity", "tiny+one+two"},
+	} {
+		code, _, errOut := headroom("", args...)
+		if code != 1 || !strings.Contains(errOut, want) {
+			t.Errorf("%q: exit %d, %s", args, code, errOut)
+		}
+	}
+}
+
+// TestDeleteAdapter: the adapter goes to the Trash, after a question; its model stays.
+func TestDeleteAdapter(t *testing.T) {
+	_, model, adapter := adapted(t)
+	if code, _, errOut := headroom("", "models", "delete", "tiny+one"); code != 1 ||
+		!strings.Contains(errOut, "Add --yes") || !exists(adapter) {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+	if code, _, errOut := headroom("", "models", "delete", "tiny+three", "--yes"); code != 1 ||
+		!strings.Contains(errOut, `has no adapter "three"`) || !exists(model) {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+	code, out, errOut := headroom("", "models", "delete", "tiny+one", "--yes")
+	trash := filepath.Join(os.Getenv("XDG_DATA_HOME"), "Trash", "files", "one")
+	if code != 0 || exists(adapter) || !exists(trash) || !exists(model) ||
+		!exists(filepath.Join(filepath.Dir(adapter), "two")) || !strings.Contains(out, adapter) {
+		t.Errorf("exit %d, %s%s", code, out, errOut)
+	}
+}
+
+// TestAgentWithAdapter: an agent may use a model with an adapter, as the endpoint serves it.
+func TestAgentWithAdapter(t *testing.T) {
+	_, _, adapter := adapted(t)
+	flags := ModelFlags{Device: "cpu", Threads: 1, Context: 512}
+	o := flags.ServiceOptions(ServiceUse{InProcess: true})
+	o.Listen, o.Logs = "127.0.0.1", logs.New(0)
+	s, err := service.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(t.Context()) }()
+	defer func() { s.Close(); <-served }()
+	if err := errors.Join(s.Host.Start("tiny"), s.Host.Wait(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errOut := headroom("", "agents", "show", "codex", "--model", "tiny+one")
+	if code != 0 || !strings.Contains(out, "tiny+one") {
+		t.Errorf("exit %d, %s%s", code, out, errOut)
+	}
+	code, _, errOut = headroom("", "models", "delete", "tiny+one", "--yes")
+	if code != 1 || !strings.Contains(errOut, "tiny is loaded by the server") || !exists(adapter) {
+		t.Errorf("exit %d, %s", code, errOut)
 	}
 }

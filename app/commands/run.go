@@ -210,7 +210,7 @@ func noModelAlone(h *host.Host, prompt string) error {
 
 // quoteWord returns a word as a shell reads it, in quotes only where it needs them.
 func quoteWord(word string) string {
-	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:~") ==
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:~+") ==
 		"" {
 		return word
 	}

@@ -153,7 +153,9 @@ func (c *Train) Run(ctx context.Context, t *terminal) error {
 
 // model returns the folder of the model. The bundled one is written into a folder for that.
 func (c *Train) model() (string, error) {
-	m, err := resolve(c.ModelsDir, c.Model)
+	m, err := resolveAlone(c.ModelsDir, c.Model, "train begins a new adapter of the model alone",
+		"To start from an adapter, name the model alone and add --resume-adapter-file with the "+
+			"adapter's adapters.safetensors.")
 	if err != nil {
 		return "", err
 	}

@@ -47,9 +47,29 @@ func (l *Library) Remove(m Model, path string) error {
 		return problem.New(problem.BadRequest, "Ollama manages this model",
 			"its files may be shared with other models", "Run: ollama rm "+place.ID)
 	}
-	dir := place.Dir
+	return l.trash(place.Dir, place.Origin == HuggingFace, "model")
+}
+
+// RemoveAdapter is like Remove for the folder of an adapter. models are those of the list: a folder
+// with one of them in it is refused. The error is a Problem.
+func (l *Library) RemoveAdapter(dir string, models []Model) error {
+	for i := range models {
+		for _, p := range models[i].Places {
+			if within(p.Dir, dir) {
+				return problem.New(problem.BadRequest, "Headroom does not remove this folder",
+					dir+" has the model "+models[i].ID+", too", "Remove the adapter by hand.")
+			}
+		}
+	}
+	inHub := strings.HasPrefix(filepath.Base(filepath.Dir(filepath.Dir(dir))), "models--")
+	return l.trash(dir, inHub, "adapter")
+}
+
+// trash moves a folder to the Trash. inHub means that it may be a snapshot in the hub cache. what
+// it has is a word for the Problem.
+func (l *Library) trash(dir string, inHub bool, what string) error {
 	snapshots := filepath.Dir(dir)
-	if place.Origin == HuggingFace && filepath.Base(snapshots) == "snapshots" {
+	if inHub && filepath.Base(snapshots) == "snapshots" {
 		dir = filepath.Dir(snapshots)
 	}
 	if !Contains(l.roots, dir) {
@@ -57,7 +77,7 @@ func (l *Library) Remove(m Model, path string) error {
 			dir+" is outside the folders that Headroom scans", "Remove it by hand.")
 	}
 	if err := trashed(dir); err != nil {
-		return problem.Wrap(problem.Internal, err, "The model could not be moved to the Trash",
+		return problem.Wrap(problem.Internal, err, "The "+what+" could not be moved to the Trash",
 			"Remove "+dir+" by hand.")
 	}
 	return nil
