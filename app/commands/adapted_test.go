@@ -1,7 +1,10 @@
 package commands
 
 import (
+	"bufio"
+	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -131,5 +134,42 @@ func TestAgentWithAdapter(t *testing.T) {
 	code, _, errOut = headroom("", "models", "delete", "tiny+one", "--yes")
 	if code != 1 || !strings.Contains(errOut, "tiny is loaded by the server") || !exists(adapter) {
 		t.Errorf("exit %d, %s", code, errOut)
+	}
+}
+
+// TestReadyWithAdapter: a server that was started with an adapter names it.
+func TestReadyWithAdapter(t *testing.T) {
+	adapted(t)
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	reader, writer := io.Pipe()
+	ended := make(chan error, 1)
+	c := &Serve{Host: "127.0.0.1", Model: "tiny+two", InProcess: true}
+	go func() {
+		ended <- c.Run(ctx, &terminal{out: writer, err: io.Discard})
+		writer.Close()
+	}()
+	text := ""
+	for lines := bufio.NewScanner(reader); !strings.Contains(text, "try: ") && lines.Scan(); {
+		text += lines.Text() + "\n"
+	}
+	if !strings.Contains(text, ": tiny+two is ready (") ||
+		!strings.Contains(text, `"model":"tiny+two"`) {
+		t.Error(text)
+	}
+	stop()
+	<-ended
+}
+
+// TestHintOfDownload: every command says how a model of the hub is downloaded.
+func TestHintOfDownload(t *testing.T) {
+	data, _, _ := adapted(t)
+	for _, args := range [][]string{{"serve", "org/name", "--port", "0"},
+		{"convert", "--hf-path", "org/name", "--mlx-path", filepath.Join(data, "new"), "-q"},
+		{"train", "org/name", "--data", data}, {"parity", "org/name"}} {
+		code, _, errOut := headroom("", args...)
+		if code != 1 || !strings.Contains(errOut, "run: headroom models download org/name\n") {
+			t.Errorf("%q: exit %d, %s", args, code, errOut)
+		}
 	}
 }
