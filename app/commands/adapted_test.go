@@ -79,7 +79,7 @@ func TestFuseNamed(t *testing.T) {
 func TestModelAlone(t *testing.T) {
 	data, _, _ := adapted(t)
 	for want, args := range map[string][]string{
-		"run: headroom fuse tiny+one DIR":   {"convert", "tiny+one", filepath.Join(data, "new"), "-q"},
+		"run: headroom fuse tiny+one DIR":   {"convert", "tiny+one", data, "-q"},
 		"parity takes a model without an ":  {"parity", "tiny+one"},
 		"train begins a new adapter of":     {"train", "tiny+one", "--data", data},
 		"bench takes a model without an a":  {"bench", "speed", "tiny+one"},

@@ -270,8 +270,9 @@ func (f *ConvertFlags) source(name string) (source engine.Source, file string, e
 				"it does not begin with GGUF", "Download it again.")
 		}
 	}
-	m, err := resolveAlone(f.ModelsDir, name, "convert takes a model without an adapter", "To write "+
-		"the model with the adapter in its weights, run: headroom fuse "+quoteWord(name)+" DIR")
+	m, err := resolveAlone(f.ModelsDir, name, "convert takes a model without an adapter",
+		"To write the model with the adapter in its weights, run: headroom fuse "+
+			quoteWord(name)+" DIR")
 	if err == nil || m.Dir == "" {
 		return m.Source, "", err
 	}

@@ -42,7 +42,8 @@ func (c *ModelsDelete) Run(ctx context.Context, t *terminal) error {
 	if a != nil {
 		return c.deleteAdapter(ctx, t, lib, models, m.ID, *a)
 	}
-	if m.ID == "" || err != nil && m.Err == nil { // a model that is damaged or not complete is deleted, too
+	// A model that is damaged or not complete is deleted, too.
+	if m.ID == "" || err != nil && m.Err == nil {
 		return err
 	}
 	place, err := c.place(&m)

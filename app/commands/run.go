@@ -210,8 +210,8 @@ func noModelAlone(h *host.Host, prompt string) error {
 
 // quoteWord returns a word as a shell reads it, in quotes only where it needs them.
 func quoteWord(word string) string {
-	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:~+") ==
-		"" {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:~+"
+	if strings.Trim(word, plain) == "" {
 		return word
 	}
 	return quote(word)
