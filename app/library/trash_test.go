@@ -76,8 +76,8 @@ func TestRemove(t *testing.T) {
 }
 
 // TestRemoveNeedsOnePlace: with several places, Remove needs the path of one of them.
-// TestRemoveAdapter: of an adapter in the hub cache the repository goes; a folder with a model in it
-// or outside the roots stays.
+// TestRemoveAdapter: of an adapter in the hub cache the repository goes. A folder with a model in
+// it or outside the roots stays.
 func TestRemoveAdapter(t *testing.T) {
 	if runtime.GOOS == "darwin" {
 		t.Skip("it would use the Finder's Trash")
