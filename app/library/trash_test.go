@@ -75,7 +75,6 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestRemoveNeedsOnePlace: with several places, Remove needs the path of one of them.
 // TestRemoveAdapter: of an adapter in the hub cache the repository goes. A folder with a model in
 // it or outside the roots stays.
 func TestRemoveAdapter(t *testing.T) {
@@ -112,6 +111,7 @@ func TestRemoveAdapter(t *testing.T) {
 	}
 }
 
+// TestRemoveNeedsOnePlace: with several places, Remove needs the path of one of them.
 func TestRemoveNeedsOnePlace(t *testing.T) {
 	l := New([]string{"/r"}, engine.Options{}, new(fakeDescribe).describe)
 	m := Model{ID: "m", Dir: "/r/a", Places: []Place{{"m", "/r/a", Folder}, {"m", "/r/b", Folder}}}
