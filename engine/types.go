@@ -114,3 +114,6 @@ type (
 	// StoredModel is the key under which a BlockStore keeps a model's blocks.
 	StoredModel = blockstore.Model
 )
+
+// NotQuantized is the Quantization of a model that is not packed.
+const NotQuantized = plan.NotQuantized

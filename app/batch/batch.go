@@ -30,9 +30,9 @@ var Endpoints = []string{"/v1/chat/completions", "/v1/completions", "/v1/respons
 
 // Options configure Run. Handler is required.
 type Options struct {
-	Handler  http.Handler // answers the requests
-	Parallel int          // requests that run or wait at once; 0: 16
-	Model    string       // answers all requests; "": the model that each one names
+	Handler  http.Handler              // answers the requests
+	Parallel int                       // requests that run or wait at once; 0: 16
+	ModelFor func(named string) string // see Client
 	// Progress is called after each request, from one goroutine at a time; nil: it is not.
 	Progress func(Counts)
 }
@@ -77,7 +77,7 @@ func Run(ctx context.Context, in, out string, o Options) (Counts, error) {
 		return Counts{}, errors.Join(unreadable(in, err), file.Close())
 	}
 	r := &run{Options: o, counts: Counts{Total: len(lineOf)}, out: file,
-		client: Client{Handler: o.Handler, Model: o.Model, Agent: "headroom batch"}}
+		client: Client{Handler: o.Handler, ModelFor: o.ModelFor, Agent: "headroom batch"}}
 	err = r.all(ctx, input, answered)
 	if synced := errors.Join(file.Sync(), file.Close()); err == nil && synced != nil {
 		err = notWritten(synced)

@@ -98,7 +98,7 @@ func TestModel(t *testing.T) {
 	in, out := files(t, `{"custom_id":"a","url":"/v1/completions","body":{"seed":`+
 		`12345678901234567890,"model":"gpt-4o"}}`)
 	_, err := Run(context.Background(), in, out, Options{Handler: http.HandlerFunc(echo),
-		Model: "mine"})
+		ModelFor: func(string) string { return "mine" }})
 	if got := answers(t, out)["a"]; err != nil ||
 		got != `200 req-/v1/completions {"got":{"model":"mine","seed":12345678901234567890}}` {
 		t.Errorf("%v: %s", err, got)

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -38,18 +39,22 @@ const maxNamedLines = 3
 
 // String says which lines name the model.
 func (n Named) String() string {
+	model := "no model"
+	if n.Model != "" {
+		model = strconv.Quote(n.Model)
+	}
 	lines := strings.Trim(strings.ReplaceAll(fmt.Sprint(n.Lines), " ", ", "), "[]")
 	switch more := n.Count - len(n.Lines); {
 	case more > 0:
-		return fmt.Sprintf("%q (lines %s and %d more)", n.Model, lines, more)
+		return fmt.Sprintf("%s (lines %s and %d more)", model, lines, more)
 	case n.Count == 1:
-		return fmt.Sprintf("%q (line %s)", n.Model, lines)
+		return fmt.Sprintf("%s (line %s)", model, lines)
 	}
-	return fmt.Sprintf("%q (lines %s)", n.Model, lines)
+	return fmt.Sprintf("%s (lines %s)", model, lines)
 }
 
 // Models checks the whole file in and returns the models that its requests name, in the order of
-// their first lines. Requests that name none are not among them. The error is a Problem.
+// their first lines. Requests that name none are those of the name "". The error is a Problem.
 func Models(in string) (all []Named, err error) {
 	if err := regular(in); err != nil {
 		return nil, err
@@ -62,9 +67,6 @@ func Models(in string) (all []Named, err error) {
 	at := map[string]int{}
 	_, err = check(input, func(q Request, line int) {
 		name := q.Model()
-		if name == "" {
-			return
-		}
 		i, known := at[name]
 		if !known {
 			i = len(all)

@@ -76,8 +76,10 @@ const linePrefix = "batch_req_"
 // Client sends requests to a handler in this process.
 type Client struct {
 	Handler http.Handler
-	Model   string // answers all requests; "": the model that each one names
 	Agent   string // the User-Agent of the requests
+	// ModelFor returns the model that answers requests that name one, or "" for none; nil: each
+	// request gets what it names.
+	ModelFor func(named string) string
 }
 
 // Answer answers a request. retryAfter is when to try again by what the server says; 0: it says
@@ -102,10 +104,18 @@ func (c *Client) body(body json.RawMessage) ([]byte, *Failure) {
 	if s := string(members["stream"]); s != "" && s != "false" && s != "null" {
 		return nil, &Failure{"invalid_request", "stream: an answer of a batch is not streamed"}
 	}
-	if c.Model == "" {
+	if c.ModelFor == nil {
 		return body, nil
 	}
-	name, err := json.Marshal(c.Model)
+	named := ""
+	if m := members["model"]; m != nil && json.Unmarshal(m, &named) != nil {
+		return body, nil // the server refuses it
+	}
+	model := c.ModelFor(named)
+	if model == named {
+		return body, nil
+	}
+	name, err := json.Marshal(model)
 	if err != nil {
 		return nil, &Failure{"invalid_request", err.Error()}
 	}

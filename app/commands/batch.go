@@ -17,6 +17,7 @@ import (
 
 	"headroom/app/batch"
 	"headroom/app/control"
+	"headroom/app/demo"
 	"headroom/app/host"
 	"headroom/app/hub"
 	"headroom/app/service"
@@ -30,7 +31,7 @@ import (
 type Batch struct {
 	ModelFlags
 	OfferFlags
-	Model    string `help:"Model that answers the requests, all of which name it or none: an ID, a name, an alias or a folder. Default: the model that they name, or the bundled demo model." placeholder:"DIR_OR_NAME"`
+	Model    string `help:"Model that answers the requests, all of which name it or none: an ID, a name, an alias or a folder. Default: the model that they name, or the bundled demo model if they name none." placeholder:"DIR_OR_NAME"`
 	AnyModel bool   `help:"Let --model answer all requests, whatever model they name."`
 	JSON     bool   `name:"json" help:"Print the counts as JSON."`
 	In       string `arg:"" optional:"" help:"File of requests, in the form of OpenAI's batches: one JSON object per line."`
@@ -84,7 +85,7 @@ func (c *Batch) Run(ctx context.Context, t *terminal) error {
 		}})
 	begin := time.Now()
 	bar := c.bar(t.err)
-	counts, err := batch.Run(ctx, c.In, c.Out, batch.Options{Handler: s, Model: c.answering(m),
+	counts, err := batch.Run(ctx, c.In, c.Out, batch.Options{Handler: s, ModelFor: c.modelFor(m),
 		Parallel: 2 * c.options(file.Get(), m.ID).MaxSequences, Progress: func(n batch.Counts) {
 			bar.ChangeMax(n.Total)
 			_ = bar.Set(n.Total - n.Left())
@@ -108,6 +109,7 @@ func (c *Batch) start(ctx context.Context, h *host.Host, file *settings.File, na
 	if c.AnyModel {
 		named = nil
 	}
+	all := slices.Clone(named)
 	named = slices.DeleteFunc(named, func(n batch.Named) bool { return host.MeansAny(n.Model) })
 	if name == "" && len(named) > 0 {
 		if name, err = h.Resolve(named[0].Model); err != nil {
@@ -119,12 +121,18 @@ func (c *Batch) start(ctx context.Context, h *host.Host, file *settings.File, na
 		if len(others(h, named, name)) > 0 {
 			return m, refuseModels(named, "")
 		}
+		if len(all) > len(named) && name != demo.ID { // the others mean the demo model
+			return m, refuseModels(all, "")
+		}
 	}
 	if err := c.load(ctx, h, file, &c.ModelFlags, name, t, false); err != nil {
 		return m, err
 	}
 	if m, err = h.Acquire(""); err != nil {
 		return m, err
+	}
+	if a, err := h.Acquire(c.Model); err == nil && a.ID == m.ID {
+		m = a // with its adapter
 	}
 	if wrong := others(h, named, m.ID); len(wrong) > 0 {
 		return m, refuseModels(wrong, m.ID)
@@ -154,6 +162,9 @@ func refuseModels(named []batch.Named, id string) error {
 		texts = append(texts, count(more, "more model"))
 	}
 	list, name := strings.Join(texts, ", "), cmp.Or(id, "MODEL")
+	if slices.ContainsFunc(named, func(n batch.Named) bool { return host.MeansAny(n.Model) }) {
+		list += "; those that name none get " + demo.ID
+	}
 	fix := "To answer all of them with one model, add --any-model and --model " + name + "."
 	switch {
 	case id != "":
@@ -166,12 +177,15 @@ func refuseModels(named []batch.Named, id string) error {
 		fix)
 }
 
-// answering returns the model that answers whatever a request names; "": that which it names.
-func (c *Batch) answering(m server.Model) string {
-	if c.AnyModel {
-		return m.ID
+// modelFor returns which model answers requests: m all of them with --any-model, or else those that
+// name none. Its name includes the adapter, so that answers name it.
+func (c *Batch) modelFor(m server.Model) func(named string) string {
+	return func(named string) string {
+		if c.AnyModel || m.Adapter != nil && host.MeansAny(named) {
+			return m.Name()
+		}
+		return named
 	}
-	return ""
 }
 
 func (c *Batch) bar(out io.Writer) *progressbar.ProgressBar {

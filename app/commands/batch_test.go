@@ -122,6 +122,30 @@ func TestBatchModels(t *testing.T) {
 	}
 }
 
+// TestBatchAdapter: requests that name no model get that of --model, and the answers name it with
+// its adapter. Without --model they get the demo model, whatever others name.
+func TestBatchAdapter(t *testing.T) {
+	adapted(t)
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in.jsonl"), filepath.Join(dir, "out.jsonl")
+	text := `{"custom_id":"a","url":"/v1/completions","body":{"prompt":"A","max_tokens":1}}` +
+		"\n" + `{"custom_id":"b","url":"/v1/completions","body":{"model":"tiny+one",` +
+		`"prompt":"A","max_tokens":1}}`
+	if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errOut := headroom("", "batch", in, out)
+	if code != 1 || !strings.Contains(errOut, `no model (line 1), "tiny+one" (line 2); those `+
+		"that name none get headroom-demo") || exists(out) {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+	code, _, errOut = headroom("", "batch", "--model", "tiny+one", in, out)
+	answers, err := os.ReadFile(out)
+	if code != 0 || err != nil || strings.Count(string(answers), `"model":"tiny+one"`) != 2 {
+		t.Errorf("exit %d, %s, %v: %s", code, errOut, err, answers)
+	}
+}
+
 // TestBatchSequences: a batch runs 32 requests at once, unless a flag or the model's settings say
 // how many.
 func TestBatchSequences(t *testing.T) {

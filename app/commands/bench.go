@@ -158,6 +158,7 @@ func shapeNames() string {
 func resolveBench(name string) (engine.Source, error) {
 	lib := library.New(library.Roots(nil), engine.Options{}, engine.Describe)
 	m, err := lib.ResolveNamed(nil, name, aliases(service.OpenSettings().Get()))
+	err = refuseAdapter(nil, name, "bench takes a model without an adapter", "", err)
 	if p := problem.From(err); err != nil && p.Code == problem.ModelNotFound {
 		return m.Source, problem.New(p.Code, p.Message, p.Why+"; the shapes are "+shapeNames(),
 			"Use one of these, the folder of another model, or the path of a config.json.")

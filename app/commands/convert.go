@@ -3,22 +3,26 @@ package commands
 // A model in another packing: `headroom convert`.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"headroom/app/hub"
-	"headroom/app/library"
-	"headroom/app/service"
 	"headroom/engine"
 	"headroom/engine/convert"
 	"headroom/engine/gguf"
 	"headroom/engine/problem"
+	"headroom/engine/server"
 )
 
 // The folders for results that are not named, as in mlx-lm: in the folder of whoever runs the
@@ -57,7 +61,7 @@ func (c *Convert) Validate() error {
 // Fuse is `headroom fuse`. The names of mlx_lm.fuse's flags stand for the arguments, too.
 type Fuse struct {
 	Source      string `arg:"" optional:"" help:"Model of the adapter: a folder, a GGUF file, or a name of the list of models." placeholder:"DIR_OR_NAME"`
-	Adapter     string `arg:"" optional:"" help:"Folder of the LoRA or DoRA adapter, or of what full fine-tuning has written." type:"path" placeholder:"ADAPTER"`
+	Adapter     string `arg:"" optional:"" help:"Folder of the LoRA or DoRA adapter, or of what full fine-tuning has written, or the name of an adapter in the list of models. Leave it out after MODEL+ADAPTER." placeholder:"ADAPTER"`
 	Dest        string `arg:"" optional:"" help:"Folder for the result, as in convert. Default: fused_model in this folder." type:"path" placeholder:"DIR"`
 	Model       string `hidden:""`
 	AdapterPath string `name:"adapter-path" hidden:"" type:"path"`
@@ -66,11 +70,45 @@ type Fuse struct {
 	ConvertUpload
 }
 
-// arguments returns the source, the folder of the adapter and that for the result.
+// arguments returns the source, the folder of the adapter and that for the result. The adapter may
+// be one of the list: after the source, as in "model+adapter", or by its name in its place.
 func (c *Fuse) arguments() ([]string, error) {
-	return argumentsOf([]string{c.Source, c.Adapter, c.Dest}, []argumentFlag{
-		{"source", "model", c.Model, ""}, {"adapter", "adapter-path", c.AdapterPath, ""},
-		{"dest", "save-path", c.SavePath, fusedFolder}})
+	model, adapter := c.Model, c.AdapterPath
+	args := []string{c.Source, c.Adapter, c.Dest}
+	named, _, hasSign := cutAdapter(cmp.Or(c.Model, c.Source))
+	if hasSign && adapter == "" {
+		if _, a, _ := resolveAdapted(c.ModelsDir, cmp.Or(c.Model, c.Source)); a != nil {
+			if c.Model == "" {
+				args = args[1:]
+			}
+			model, adapter = named, a.Dir
+		}
+	}
+	all, err := argumentsOf(args, []argumentFlag{{"source", "model", model, ""},
+		{"adapter", "adapter-path", adapter, ""}, {"dest", "save-path", c.SavePath, fusedFolder}})
+	if err != nil {
+		return nil, err
+	}
+	if adapter == "" {
+		all[1] = c.adapterDir(all[0], all[1])
+	}
+	if all[2] != fusedFolder {
+		all[2] = kong.ExpandPath(all[2])
+	}
+	return all, nil
+}
+
+// adapterDir returns the folder of an adapter, which may be the name of one of the model's.
+func (c *Fuse) adapterDir(model, dirOrName string) string {
+	dir := kong.ExpandPath(dirOrName)
+	if _, err := os.Stat(dir); err == nil || strings.ContainsRune(dirOrName, filepath.Separator) {
+		return dir
+	}
+	_, a, _ := resolveAdapted(c.ModelsDir, model+server.AdapterSign+dirOrName)
+	if a != nil {
+		return a.Dir
+	}
+	return dir
 }
 
 // Validate rejects missing arguments. kong calls it.
@@ -139,11 +177,16 @@ func (c *Convert) run(ctx context.Context, t *terminal, source engine.Source, fi
 	if hub.CheckID(c.Source) == nil {
 		o.Name = c.Source
 	}
+	larger := ""
 	if adapter != "" && file == "" {
-		c.sayUnpacked(t.err, source, o)
+		larger = c.larger(source, o)
 	}
 	p := newConvertProgress(t.err)
-	o.Progress = p.update
+	var begun sync.Once
+	o.Progress = func(done, total int64) { // it is called only if nothing was refused
+		begun.Do(func() { fmt.Fprint(t.err, larger) })
+		p.update(done, total)
+	}
 	o.Calibrated = func(done, total int64) { p.say("Calibrating", done, total) }
 	o.Probed = func(done, total int) { p.say("Probing matrices", int64(done), int64(total)) }
 	var done convert.Result
@@ -181,20 +224,22 @@ var checkResult = func(dir string) error {
 	return err
 }
 
-// sayUnpacked says that a packed model becomes larger when an adapter is fused into it.
-func (c *Convert) sayUnpacked(out io.Writer, source engine.Source, o convert.Options) {
+// larger returns a line about a packed model that becomes larger when an adapter is fused into it;
+// "": it is not packed, is packed again, or does not become larger.
+func (c *Convert) larger(source engine.Source, o convert.Options) string {
 	if o.Quantize {
-		return
+		return ""
 	}
 	o.Dequantize = true // as convert.Run sets it
 	o.Warn = func(string) {}
 	d, err := engine.Describe(source, engine.Options{})
 	bytes, failed := convert.Plan(source, o)
-	if err != nil || failed != nil || bytes <= d.SizeBytes { // the conversion says what is wrong
-		return
+	if err != nil || failed != nil || d.Quantization == engine.NotQuantized ||
+		bytes <= d.SizeBytes { // the conversion says what is wrong
+		return ""
 	}
-	fmt.Fprintf(out, "%s is packed (%s) and has %s. The result is not packed, and has %s: add -q "+
-		"to pack it again.\n", printable(c.Source), d.Quantization, formatBytes(d.SizeBytes),
+	return fmt.Sprintf("%s is packed (%s) and has %s. The result is not packed, and has %s: add "+
+		"-q to pack it again.\n", printable(c.Source), d.Quantization, formatBytes(d.SizeBytes),
 		formatBytes(bytes))
 }
 
@@ -225,7 +270,9 @@ func (f *ConvertFlags) source(name string) (source engine.Source, file string, e
 				"it does not begin with GGUF", "Download it again.")
 		}
 	}
-	m, err := resolve(f.ModelsDir, name)
+	m, err := resolveAlone(f.ModelsDir, name, "convert takes a model without an adapter",
+		"To write the model with the adapter in its weights, run: headroom fuse "+
+			quoteWord(name)+" DIR")
 	if err == nil || m.Dir == "" {
 		return m.Source, "", err
 	}
@@ -238,14 +285,6 @@ func (f *ConvertFlags) source(name string) (source engine.Source, file string, e
 		return m.Source, "", err
 	}
 	return m.Source, file, nil
-}
-
-// resolve returns the model of a name or folder, without loading it.
-func resolve(modelsDir []string, name string) (library.Model, error) {
-	s := service.OpenSettings().Get()
-	lib := library.New((&ModelFlags{ModelsDir: modelsDir}).roots(s), engine.Options{},
-		engine.Describe)
-	return lib.ResolveNamed(nil, name, aliases(s))
 }
 
 // convertProgress shows how much is written: a line that changes on a terminal, and one every few

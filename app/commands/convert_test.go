@@ -136,6 +136,28 @@ func TestFolderByDefault(t *testing.T) {
 	}
 }
 
+// TestLargerResult: of a model that is not packed, and before a refusal, nothing is said about a
+// result that is not packed.
+func TestLargerResult(t *testing.T) {
+	_, _, adapter := adapted(t)
+	home := t.TempDir()
+	plain, full := filepath.Join(home, "plain"), filepath.Join(home, "full")
+	if code, _, errOut := headroom("", "convert", "tiny", plain, "-d"); code != 0 {
+		t.Fatal(errOut)
+	}
+	writeAdapter(t, full, plain)
+	for _, c := range []struct {
+		args []string
+		code int
+	}{{[]string{plain, adapter, filepath.Join(home, "fused")}, 0},
+		{[]string{"tiny", adapter, full}, 1}} {
+		code, _, errOut := headroom("", append([]string{"fuse"}, c.args...)...)
+		if code != c.code || strings.Contains(errOut, "packed") {
+			t.Errorf("%q: exit %d, %s", c.args, code, errOut)
+		}
+	}
+}
+
 // TestFlagsOfOthers: a flag of llama.cpp gets the name that it has here, if the command has it.
 func TestFlagsOfOthers(t *testing.T) {
 	isolate(t)

@@ -26,7 +26,7 @@ import (
 
 // ModelsDelete is `headroom models delete`.
 type ModelsDelete struct {
-	Model     string   `arg:"" help:"Model to delete: a name of the list of models, or a folder in a models folder." placeholder:"NAME"`
+	Model     string   `arg:"" help:"Model to delete: a name of the list of models, or a folder in a models folder. MODEL+ADAPTER deletes that adapter alone." placeholder:"NAME"`
 	Folder    string   `help:"Which one to delete of a model that is in several folders." placeholder:"DIR" type:"path"`
 	Yes       bool     `help:"Delete without asking."`
 	ModelsDir []string `help:"Another folder to look for models in; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
@@ -38,8 +38,12 @@ func (c *ModelsDelete) Run(ctx context.Context, t *terminal) error {
 	lib := library.New((&ModelFlags{ModelsDir: c.ModelsDir}).roots(s), engine.Options{},
 		engine.Describe)
 	models := lib.Scan()
-	m, err := lib.ResolveNamed(models, c.Model, aliases(s))
-	if m.ID == "" { // a model that is damaged or not complete is deleted, too
+	m, a, err := host.ResolveAdapted(lib, models, c.Model, aliases(s))
+	if a != nil {
+		return c.deleteAdapter(ctx, t, lib, models, m.ID, *a)
+	}
+	// A model that is damaged or not complete is deleted, too.
+	if m.ID == "" || err != nil && m.Err == nil {
 		return err
 	}
 	place, err := c.place(&m)
@@ -51,19 +55,51 @@ func (c *ModelsDelete) Run(ctx context.Context, t *terminal) error {
 			name, "Stop the model there first.")
 	}
 	c.show(t.err, &m, place, usesOf(&m, models, s))
-	if !c.Yes {
-		if !canAsk(t) {
-			return problem.New(problem.BadRequest, "Nothing was deleted", "nobody can be asked",
-				"Add --yes to delete it.")
-		}
-		if yes, err := askYes(ctx, t, "Move it to the Trash?", false); err != nil || !yes {
-			return orElse(err, exitProblem)
-		}
+	if err := c.agreed(ctx, t); err != nil {
+		return err
 	}
 	if err := remove(ctx, lib, m, place); err != nil {
 		return err
 	}
 	fmt.Fprintf(t.out, "%s was moved to the Trash.\n", oneLine(place))
+	return nil
+}
+
+// agreed asks, unless --yes is given.
+func (c *ModelsDelete) agreed(ctx context.Context, t *terminal) error {
+	if c.Yes {
+		return nil
+	}
+	if !canAsk(t) {
+		return problem.New(problem.BadRequest, "Nothing was deleted", "nobody can be asked",
+			"Add --yes to delete it.")
+	}
+	if yes, err := askYes(ctx, t, "Move it to the Trash?", false); err != nil || !yes {
+		return orElse(err, exitProblem)
+	}
+	return nil
+}
+
+// deleteAdapter moves one adapter of a model to the Trash, and leaves the model.
+func (c *ModelsDelete) deleteAdapter(ctx context.Context, t *terminal, lib *library.Library,
+	models []library.Model, model string, a engine.Adapter) error {
+	if c.Folder != "" && !same(c.Folder, a.Dir) {
+		return problem.New(problem.NotFound, "The adapter is not in "+c.Folder, "",
+			"It is in "+a.Dir+".")
+	}
+	if name := inUse(ctx, model); name != "" {
+		return problem.New(problem.Busy, "Nothing was deleted", model+" is loaded by the server "+
+			"at "+name+", and may use the adapter", "Stop the model there first.")
+	}
+	fmt.Fprintf(t.err, "%s: %s\nThe model %s stays.\n",
+		oneLine(model+server.AdapterSign+a.Name), oneLine(a.Dir), oneLine(model))
+	if err := c.agreed(ctx, t); err != nil {
+		return err
+	}
+	if err := lib.RemoveAdapter(a.Dir, models); err != nil {
+		return err
+	}
+	fmt.Fprintf(t.out, "%s was moved to the Trash.\n", oneLine(a.Dir))
 	return nil
 }
 

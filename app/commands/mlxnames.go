@@ -10,7 +10,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// mlxPrograms are the commands for mlx-lm's programs. The others have their own names here.
+// mlxPrograms are the commands for mlx-lm's programs, and for other words that people type. The
+// others have their own names here.
 var mlxPrograms = map[string]string{
 	"generate":      `headroom run MODEL "PROMPT"`,
 	"server":        "headroom serve MODEL",
@@ -24,6 +25,26 @@ var mlxPrograms = map[string]string{
 	"convert":       "headroom convert MODEL DIR",
 	"fuse":          "headroom fuse MODEL ADAPTER DIR",
 	"upload":        "headroom upload DIR ORG/NAME",
+
+	// Of other programs, and of pages of the window.
+	"rm":       "headroom models delete NAME",
+	"remove":   "headroom models delete NAME",
+	"delete":   "headroom models delete NAME",
+	"list":     "headroom models",
+	"ls":       "headroom models",
+	"pull":     "headroom models download ORG/NAME",
+	"download": "headroom models download ORG/NAME",
+	"finetune": "headroom train MODEL --data DIR",
+	"adapt":    "headroom train MODEL --data DIR",
+	"quantize": "headroom convert MODEL DIR --bits N",
+}
+
+// modelsCommands are other names of the commands of `headroom models`.
+var modelsCommands = map[string]string{
+	"rm":     "headroom models delete NAME",
+	"remove": "headroom models delete NAME",
+	"ls":     "headroom models",
+	"pull":   "headroom models download ORG/NAME",
 }
 
 // notHere are programs of mlx-lm that Headroom does not have, and what does the same.
@@ -73,10 +94,17 @@ func mlxProgram(args []string) (name, written string) {
 // mlx-lm, or with a model's flag in place of a command; "": it does neither.
 func otherProgram(err error) string {
 	var wrong *kong.ParseError
-	if !errors.As(err, &wrong) || wrong.Context == nil || nearest(err) != "headroom" {
+	if !errors.As(err, &wrong) || wrong.Context == nil {
 		return ""
 	}
 	args := wrong.Context.Args
+	if len(args) > 1 && args[0] == "models" && modelsCommands[args[1]] != "" {
+		return fmt.Sprintf("there is no command models %s. In Headroom it is: %s", args[1],
+			modelsCommands[args[1]])
+	}
+	if nearest(err) != "headroom" {
+		return ""
+	}
 	name, written := mlxProgram(args)
 	if here := mlxPrograms[name]; here != "" {
 		return fmt.Sprintf("there is no command %s. In Headroom it is: %s", written, here)

@@ -34,6 +34,16 @@ func TestMLXNames(t *testing.T) {
 		"serve a --model b": "--model names b, and the argument a: name one of them",
 		"wash --model x":    "unexpected argument wash",
 		"python":            "unexpected argument python",
+		"rm x":              "no command rm. In Headroom it is: headroom models delete NAME",
+		"delete x":          "In Headroom it is: headroom models delete NAME",
+		"list":              "no command list. In Headroom it is: headroom models",
+		"ls":                "no command ls. In Headroom it is: headroom models",
+		"pull x":            "In Headroom it is: headroom models download ORG/NAME",
+		"finetune x":        "In Headroom it is: headroom train MODEL --data DIR",
+		"adapt":             "In Headroom it is: headroom train MODEL --data DIR",
+		"quantize x":        "In Headroom it is: headroom convert MODEL DIR --bits N",
+		"models rm x":       "no command models rm. In Headroom it is: headroom models delete NAME",
+		"models remove x":   "In Headroom it is: headroom models delete NAME",
 	} {
 		code, _, errOut := headroom("", strings.Fields(line)...)
 		if code != int(exitUsage) || !strings.Contains(errOut, want) {

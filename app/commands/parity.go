@@ -66,6 +66,8 @@ func (c *Parity) Run(ctx context.Context, t *terminal) error {
 	flags.warnOfFlags(file.Get())
 	m, err := flags.library(file).ResolveNamed(nil, c.Model, aliases(file.Get()))
 	if err != nil {
+		err = refuseAdapter(c.ModelsDir, c.Model, "parity takes a model without an adapter", "",
+			sayDownload(err, c.Model))
 		return blameSettings(err, file, c.Model)
 	}
 	if m.Description.Task != "" {

@@ -21,6 +21,7 @@ import (
 	"headroom/app/service"
 	"headroom/engine/chat"
 	"headroom/engine/problem"
+	"headroom/engine/server"
 )
 
 // Run is `headroom run`.
@@ -138,8 +139,8 @@ func (c *Run) pipedAfter(ctx context.Context, t *terminal, word string) (string,
 	if isTerminal(t.in) || strings.ContainsAny(word, " \n\t") {
 		return "", nil
 	}
-	if _, err := resolve(c.ModelsDir, word); err != nil {
-		return "", nil
+	if _, _, err := resolveAdapted(c.ModelsDir, word); err != nil {
+		return "", nil // Run says what is wrong with a name
 	}
 	text, err := readPrompt(ctx, t.in)
 	return strings.TrimSpace(text), err
@@ -191,6 +192,10 @@ func noModelAlone(h *host.Host, prompt string) error {
 	_, unknown := h.Resolve(prompt)
 	_, noFolder := os.Stat(filepath.Join(kong.ExpandPath(prompt), "config.json"))
 	if unknown != nil && noFolder != nil {
+		base, _, adapted := strings.Cut(prompt, server.AdapterSign)
+		if _, err := h.Resolve(base); adapted && err == nil && !host.MeansAny(base) {
+			return unknown // the model has no such adapter
+		}
 		if hub.CheckID(prompt) != nil {
 			return nil
 		}
@@ -205,8 +210,8 @@ func noModelAlone(h *host.Host, prompt string) error {
 
 // quoteWord returns a word as a shell reads it, in quotes only where it needs them.
 func quoteWord(word string) string {
-	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:~") ==
-		"" {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:~+"
+	if strings.Trim(word, plain) == "" {
 		return word
 	}
 	return quote(word)

@@ -117,7 +117,7 @@ func (c *Serve) serve(ctx context.Context, o service.Options, t *terminal) error
 	select {
 	case err := <-started:
 		if err != nil {
-			return blameSettings(err, o.Settings, c.Model)
+			return blameSettings(sayDownload(err, c.Model), o.Settings, c.Model)
 		}
 	case <-ctx.Done():
 		return <-served
@@ -205,8 +205,12 @@ func (c *Serve) readKey() error {
 // the API key, and the token of the web UI only on a terminal.
 func (c *Serve) greet(out io.Writer, served *service.Service) {
 	s, address, token := served.Host.State(), served.Address, served.Token
+	model := s.Engine.Model
+	if m, err := served.Host.Acquire(c.Model); err == nil && m.ID == model {
+		model = m.Name() // with its adapter
+	}
 	body, _ := json.Marshal(map[string]any{
-		"model":    s.Engine.Model,
+		"model":    model,
 		"messages": []map[string]string{{"role": "user", "content": "What is a KV cache?"}},
 	})
 	key := ""
@@ -214,7 +218,7 @@ func (c *Serve) greet(out io.Writer, served *service.Service) {
 		key = ` -H "Authorization: Bearer $HEADROOM_API_KEY"`
 	}
 	fmt.Fprintf(out, "Headroom %s: %s is ready (%s, %d tokens of context)\n", version.Version,
-		s.Engine.Model, s.Engine.Device, s.Engine.ContextTokens)
+		model, s.Engine.Device, s.Engine.ContextTokens)
 	fmt.Fprintln(out, "decoding ahead: "+waysOf(s.Engine))
 	fmt.Fprintf(out, "endpoint: http://%s/v1\n", address)
 	if c.Host == "0.0.0.0" || c.Host == "::" {

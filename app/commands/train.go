@@ -153,7 +153,9 @@ func (c *Train) Run(ctx context.Context, t *terminal) error {
 
 // model returns the folder of the model. The bundled one is written into a folder for that.
 func (c *Train) model() (string, error) {
-	m, err := resolve(c.ModelsDir, c.Model)
+	m, err := resolveAlone(c.ModelsDir, c.Model, "train begins a new adapter of the model alone",
+		"To start from an adapter, name the model alone and add --resume-adapter-file with the "+
+			"adapter's adapters.safetensors.")
 	if err != nil {
 		return "", err
 	}
@@ -175,15 +177,7 @@ func (c *Train) check(ctx context.Context, t *terminal, model string, shape *tra
 	if err != nil {
 		return err
 	}
-	for _, set := range []*train.Set{data.Train, data.Valid, data.Test} {
-		if set != nil {
-			printSet(t.err, set, o)
-		}
-	}
-	if data.Valid == nil {
-		fmt.Fprintln(t.err, "There is no valid.jsonl: mlx-lm trains without a validation loss, "+
-			"so nothing shows when the adapter only learns the samples by heart.")
-	}
+	c.printSets(t.err, &data, o)
 	for _, text := range data.Train.Shown {
 		fmt.Fprintf(t.err, "Sample: %s\n", clip(strconv.Quote(text), 400))
 	}
@@ -196,8 +190,33 @@ func (c *Train) check(ctx context.Context, t *terminal, model string, shape *tra
 	return nil
 }
 
-func printSet(out io.Writer, s *train.Set, o *train.Options) {
-	fmt.Fprintf(out, "%s: %s (%s), %d tokens, median %d, longest %d.\n", s.Name,
+// printSets says what the data has, and which lines of a single file are for what.
+func (c *Train) printSets(out io.Writer, data *train.Data, o *train.Options) {
+	training, validation, missing := "", "", "There is no valid.jsonl"
+	if info, err := os.Stat(c.Data); err == nil && !info.IsDir() {
+		training, validation = ", training (all lines but each tenth)",
+			", validation (each tenth line)"
+		if data.Valid == nil {
+			training = ", training (all lines)"
+			missing = fmt.Sprintf("There are too few samples for a validation with --batch-size %d",
+				o.BatchSize)
+		}
+	}
+	printSet(out, training, data.Train, o)
+	if data.Valid != nil {
+		printSet(out, validation, data.Valid, o)
+	}
+	if data.Test != nil {
+		printSet(out, "", data.Test, o)
+	}
+	if data.Valid == nil {
+		fmt.Fprintln(out, missing+": mlx-lm trains without a validation loss, so nothing shows "+
+			"when the adapter only learns the samples by heart.")
+	}
+}
+
+func printSet(out io.Writer, use string, s *train.Set, o *train.Options) {
+	fmt.Fprintf(out, "%s%s: %s (%s), %d tokens, median %d, longest %d.\n", s.Name, use,
 		count(s.Samples, "sample"), s.Form, s.Tokens, s.Median, s.Longest)
 	if s.Cut > 0 {
 		fmt.Fprintf(out, "  %d are longer than --max-seq-length %d, and their ends are cut.\n",

@@ -176,6 +176,30 @@ func TestTrainChecks(t *testing.T) {
 	}
 }
 
+// TestSingleFile: the check of a single file says which lines are for what.
+func TestSingleFile(t *testing.T) {
+	trainable(t)
+	file := filepath.Join(t.TempDir(), "all.jsonl")
+	for samples, want := range map[int]string{
+		40: "all.jsonl, training (all lines but each tenth): 36 samples|" +
+			"all.jsonl, validation (each tenth line): 4 samples",
+		4: "all.jsonl, training (all lines): 4 samples|" +
+			"There are too few samples for a validation with --batch-size 4: ",
+		1: "all.jsonl has 1 sample, and a batch has 4",
+	} {
+		text := strings.Repeat(`{"prompt": "Hello", "completion": "Hello to you"}`+"\n", samples)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, errOut := headroom("", "train", "tiny", "--data", file, "--check")
+		for _, part := range strings.Split(want, "|") {
+			if !strings.Contains(errOut, part) {
+				t.Errorf("%d samples: %s lacks %q", samples, errOut, part)
+			}
+		}
+	}
+}
+
 // TestBundledModel: the bundled model can be trained, and run knows its adapter by name.
 func TestBundledModel(t *testing.T) {
 	data, _ := trainable(t)

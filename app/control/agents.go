@@ -111,10 +111,16 @@ func (a *API) agentTarget(model string) (agents.Target, error) {
 	if t.Model == "" {
 		t.Model = state.Engine.Model
 	}
+	base := "" // the model of an adapter
 	for _, m := range a.host.Models(0).Models {
 		if t.Model == "" || strings.EqualFold(m.ID, t.Model) {
 			t.Model, t.ContextTokens, known = m.ID, m.ContextTokens, true
 			break
+		}
+		for _, adapter := range m.Adapters {
+			if strings.EqualFold(adapter.ID, t.Model) {
+				t.Model, t.ContextTokens, known, base = adapter.ID, m.ContextTokens, true, m.ID
+			}
 		}
 	}
 	if !known {
@@ -123,7 +129,7 @@ func (a *API) agentTarget(model string) (agents.Target, error) {
 			"Use an ID that `headroom models` lists.")
 	}
 	for _, e := range state.Engines {
-		if e.Model == t.Model && e.ContextTokens > 0 {
+		if (e.Model == t.Model || e.Model == base) && e.ContextTokens > 0 {
 			t.ContextTokens = e.ContextTokens
 		}
 	}

@@ -67,34 +67,13 @@ func (h *Host) asked(id string, models []library.Model, rules RequestRules) (*in
 	}
 	i, m, baseErr := h.askedModel(id[:at], models, rules)
 	if baseErr != nil {
+		if _, _, a, _ := h.asked(id[:at], models, rules); a != nil {
+			err = severalAdapters(id, at)
+		}
 		return nil, library.Model{}, nil, err
 	}
 	a, err := adapterOf(m, id[at+1:], h.known(models))
 	return i, m, a, err
-}
-
-// adapterOf returns the adapter of a model that a request names. The list may know of more adapters
-// than the model that was once loaded.
-func adapterOf(m library.Model, name string, models []library.Model) (*engine.Adapter, error) {
-	for i := range models {
-		if models[i].ID == m.ID && len(models[i].Adapters) > 0 {
-			m.Adapters = models[i].Adapters
-		}
-	}
-	if a, ok := m.Adapter(name); ok {
-		return &engine.Adapter{Name: a.Name, Dir: a.Dir}, nil
-	}
-	why := "there are none in the model folders"
-	var names []string
-	for _, a := range m.Adapters {
-		names = append(names, a.Name)
-	}
-	if len(names) > 0 {
-		why = "its adapters are " + strings.Join(problem.Nearest(name, names), ", ")
-	}
-	return nil, problem.New(problem.ModelNotFound,
-		fmt.Sprintf("The model %s has no adapter %q", m.ID, name), why,
-		"Name one of its adapters, or put the adapter's folder into one of the model folders.")
 }
 
 // askedModel returns the model that a request means, and its instance, nil for none. The names in

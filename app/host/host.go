@@ -18,7 +18,6 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -291,30 +290,11 @@ func (h *Host) setAdapter(id string, a *engine.Adapter) bool {
 	return true
 }
 
-// resolve finds a model by what a person calls it: by its ID or its folder, or else as a request
-// does.
-func (h *Host) resolve(nameOrDir string) (library.Model, error) {
-	return h.options.Library.ResolveNamed(h.models.list(), nameOrDir, h.requestRules().Aliases)
-}
-
-// resolveAdapted is resolve for a name that may have that of an adapter after it, as in requests:
-// "model+adapter". The adapter is nil if there is none.
+// resolveAdapted finds a model by what a person calls it: by its ID or its folder, or else as a
+// request does. The name may have that of an adapter after it, as in requests: "model+adapter".
+// The adapter is nil if there is none.
 func (h *Host) resolveAdapted(nameOrDir string) (library.Model, *engine.Adapter, error) {
-	m, err := h.resolve(nameOrDir)
-	at := strings.LastIndex(nameOrDir, server.AdapterSign)
-	if err == nil || at < 0 || problem.From(err).Code != problem.ModelNotFound {
-		return m, nil, err
-	}
-	base, baseErr := h.resolve(nameOrDir[:at])
-	if baseErr != nil {
-		return m, nil, err
-	}
-	models := h.models.list()
-	if base.Bundled && len(models) == 0 {
-		models = h.options.Library.Scan() // base was found without, but not its adapters
-	}
-	a, err := adapterOf(base, nameOrDir[at+1:], models)
-	return base, a, err
+	return ResolveAdapted(h.options.Library, h.models.list(), nameOrDir, h.requestRules().Aliases)
 }
 
 // Stop unloads all models, or cancels loading them, and returns when their memory is free.

@@ -47,17 +47,41 @@ func (l *Library) Remove(m Model, path string) error {
 		return problem.New(problem.BadRequest, "Ollama manages this model",
 			"its files may be shared with other models", "Run: ollama rm "+place.ID)
 	}
-	dir := place.Dir
-	snapshots := filepath.Dir(dir)
-	if place.Origin == HuggingFace && filepath.Base(snapshots) == "snapshots" {
-		dir = filepath.Dir(snapshots)
+	return l.trash(whole(place.Dir, place.Origin == HuggingFace), "model")
+}
+
+// RemoveAdapter is like Remove for the folder of an adapter. models are those of the list: a folder
+// with one of them in it is refused. The error is a Problem.
+func (l *Library) RemoveAdapter(dir string, models []Model) error {
+	repository := filepath.Base(filepath.Dir(filepath.Dir(dir)))
+	dir = whole(dir, strings.HasPrefix(repository, "models--"))
+	for i := range models {
+		for _, p := range models[i].Places {
+			if within(p.Dir, dir) {
+				return problem.New(problem.BadRequest, "Headroom does not remove this folder",
+					dir+" has the model "+models[i].ID+", too", "Remove the adapter by hand.")
+			}
+		}
 	}
+	return l.trash(dir, "adapter")
+}
+
+// whole returns the folder to remove: of a snapshot in the hub cache, that of the repository.
+func whole(dir string, inHub bool) string {
+	if snapshots := filepath.Dir(dir); inHub && filepath.Base(snapshots) == "snapshots" {
+		return filepath.Dir(snapshots)
+	}
+	return dir
+}
+
+// trash moves a folder to the Trash. what it has is a word for the Problem.
+func (l *Library) trash(dir, what string) error {
 	if !Contains(l.roots, dir) {
 		return problem.New(problem.Forbidden, "Headroom does not remove this folder",
 			dir+" is outside the folders that Headroom scans", "Remove it by hand.")
 	}
 	if err := trashed(dir); err != nil {
-		return problem.Wrap(problem.Internal, err, "The model could not be moved to the Trash",
+		return problem.Wrap(problem.Internal, err, "The "+what+" could not be moved to the Trash",
 			"Remove "+dir+" by hand.")
 	}
 	return nil

@@ -75,6 +75,42 @@ func TestRemove(t *testing.T) {
 	}
 }
 
+// TestRemoveAdapter: of an adapter in the hub cache the repository goes. A folder with a model in
+// it or outside the roots stays.
+func TestRemoveAdapter(t *testing.T) {
+	if runtime.GOOS == "darwin" {
+		t.Skip("it would use the Finder's Trash")
+	}
+	root, outside := t.TempDir(), t.TempDir()
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	plant(t, outside, "a/x = x")
+	plant(t, root, "a/x = x", "b/m/x = x", "models--o--c/snapshots/1/x = x",
+		"models--o--d/snapshots/1/x = x", "models--o--d/snapshots/2/x = x")
+	l := New([]string{root}, engine.Options{}, new(fakeDescribe).describe)
+	models := []Model{{ID: "m", Places: []Place{{Dir: filepath.Join(root, "b", "m")}}},
+		{ID: "d", Places: []Place{{Dir: filepath.Join(root, "models--o--d", "snapshots", "2")}}}}
+	for dir, c := range map[string]struct {
+		gone string
+		code problem.Code
+	}{
+		filepath.Join(outside, "a"):                     {"", problem.Forbidden},
+		filepath.Join(root, "b"):                        {"", problem.BadRequest},
+		filepath.Join(root, "models--o--d/snapshots/1"): {"", problem.BadRequest},
+		filepath.Join(root, "a"):                        {"a", ""},
+		filepath.Join(root, "models--o--c/snapshots/1"): {"models--o--c", ""},
+	} {
+		err := l.RemoveAdapter(dir, models)
+		if (err == nil) != (c.code == "") || err != nil && problem.From(err).Code != c.code {
+			t.Errorf("%s: %v, want %q", dir, err, c.code)
+		}
+		_, there := os.Lstat(dir)
+		_, whole := os.Lstat(filepath.Join(root, c.gone))
+		if c.gone == "" && there != nil || c.gone != "" && whole == nil {
+			t.Errorf("%s: %v, %v", dir, there, whole)
+		}
+	}
+}
+
 // TestRemoveNeedsOnePlace: with several places, Remove needs the path of one of them.
 func TestRemoveNeedsOnePlace(t *testing.T) {
 	l := New([]string{"/r"}, engine.Options{}, new(fakeDescribe).describe)

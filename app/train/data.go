@@ -149,9 +149,13 @@ func (d *Data) check(dir string, o *Options) error {
 			continue
 		}
 		if set.Samples < o.BatchSize {
+			samples := fmt.Sprint(set.Samples, " samples")
+			if set.Samples == 1 {
+				samples = "1 sample"
+			}
 			return notStarted(problem.BadRequest, fmt.Sprintf("Add samples, or use --batch-size "+
-				"%d.", max(set.Samples, 1)), "%s has %d samples, and a batch has %d", set.Name,
-				set.Samples, o.BatchSize)
+				"%d.", max(set.Samples, 1)), "%s has %s, and a batch has %d", set.Name, samples,
+				o.BatchSize)
 		}
 		if o.MaskPrompt && set.Form == Text {
 			return notStarted(problem.BadRequest, "Leave --mask-prompt out.",

@@ -144,7 +144,7 @@ func TestFolders(t *testing.T) {
 		{"few", []string{"train.jsonl*111"}, Options{}, "train.jsonl has 3 samples, and a batch " +
 			"has 4"},
 		{"few of validation", []string{"train.jsonl*1111", "valid.jsonl*1"}, Options{},
-			"valid.jsonl has 1 samples"},
+			"valid.jsonl has 1 sample,"},
 		{"masked text", []string{"train.jsonl*1111"}, Options{MaskPrompt: true}, "--mask-prompt"},
 	} {
 		_, err := ReadData(t.Context(), write(c.files...), p, resolved(t, c.o))

@@ -74,7 +74,7 @@ func (o Options) Check() error { return (&Plan{Options: o}).parseFormats() }
 // Description describes a model. It is made from the headers of the model's files alone.
 type Description struct {
 	Architecture    string // model_type in config.json
-	Quantization    string // of most weights, for example "4-bit, group 64" or "bfloat16"
+	Quantization    string // of most weights, for example "4-bit, group 64"; else NotQuantized
 	SizeBytes       int64  // of the checkpoint files
 	Parameters      int64  // in all files; a packed weight counts as the values that it encodes
 	ContextTokens   int    // the longest context that the model was trained for
@@ -339,6 +339,9 @@ func (p *Plan) parseFormats() (err error) {
 	return nil
 }
 
+// NotQuantized is the Quantization of a model whose matrices are not packed.
+const NotQuantized = "not quantized"
+
 // measure fills in the fields that depend on the shapes of m and the sizes of w. weights is the
 // memory that m needs when it is loaded.
 func (p *Plan) measure(m models.Model, w *checkpoint.Weights, weights int64) {
@@ -359,7 +362,7 @@ func (p *Plan) measure(m models.Model, w *checkpoint.Weights, weights int64) {
 	d := &p.Description
 	*d = Description{
 		Architecture:     p.Config.ModelType,
-		Quantization:     cmp.Or(w.Packing(), "not quantized"),
+		Quantization:     cmp.Or(w.Packing(), NotQuantized),
 		SizeBytes:        w.SizeBytes(),
 		Parameters:       w.Parameters(),
 		ContextTokens:    p.Spec.ContextTokens,
