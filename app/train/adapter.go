@@ -58,8 +58,11 @@ func DefaultAdapter(model, data string) string {
 		return ""
 	}
 	name := filepath.Base(model) + "-" + strings.TrimSuffix(filepath.Base(data), ".jsonl")
-	return filepath.Join(own, adaptersName, cleanName(name))
+	return filepath.Join(own, adaptersName, cleanName(name[:min(len(name), maxName)]))
 }
+
+// maxName is the length of the longest name that DefaultAdapter makes. Others may add a number.
+const maxName = 200
 
 // adaptersName is the folder of adapters in Headroom's models folder.
 const adaptersName = "adapters"
@@ -185,8 +188,13 @@ func (a Adapter) Check(want Record, resume, force bool) (Start, error) {
 	}
 	has := len(a.checkpoints()) > 0
 	for _, name := range []string{weightsName, configName} {
-		_, err := os.Lstat(filepath.Join(a.Dir, name))
-		has = has || err == nil
+		has = has || a.has(name)
+	}
+	other := "" // a file of somebody else, with a name that a training writes
+	for _, name := range []string{logName, optimizerName} {
+		if !recorded && a.has(name) {
+			other = name
+		}
 	}
 	checkpoint, done := a.Latest()
 	switch {
@@ -204,8 +212,18 @@ func (a Adapter) Check(want Record, resume, force bool) (Start, error) {
 	case has && !(recorded && !was.Finished): // a training that has saved nothing is begun again
 		return Start{}, notStarted(problem.Exists, "Choose another --adapter-path, or write over "+
 			"it by --force.", "%s has an adapter already", a.Dir)
+	case other != "":
+		return Start{}, notStarted(problem.Exists, "Choose another --adapter-path, or write over "+
+			"it by --force.", "%s has a file %s that no training of Headroom has written", a.Dir,
+			other)
 	}
 	return Start{}, nil
+}
+
+// has reports whether the folder has an entry of that name.
+func (a Adapter) has(name string) bool {
+	_, err := os.Lstat(filepath.Join(a.Dir, name))
+	return err == nil
 }
 
 func (a Adapter) resume(was Record, recorded bool, want Record, s Start) (Start, error) {

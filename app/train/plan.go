@@ -174,7 +174,12 @@ func adapterNamed(q *Request, model string) (Adapter, error) {
 			return Adapter{}, notStarted(problem.BadRequest, "Use letters, digits, - and _.",
 				"%q cannot be the name of an adapter", q.Name)
 		}
-		return Adapter{filepath.Join(library.Own(), adaptersName, q.Name)}, nil
+		dir := filepath.Join(library.Own(), adaptersName, q.Name)
+		if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
+			return Adapter{}, notStarted(problem.Exists, "Choose another name.",
+				"%s is a link or a file", dir)
+		}
+		return Adapter{dir}, nil
 	}
 	for n := 2; ; n++ {
 		_, err := os.Lstat(dir)

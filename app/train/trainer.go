@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"headroom/app/jobs"
@@ -111,7 +112,7 @@ func (t *Trainer) Plan(ctx context.Context, q Request, modelDir string) (*Plan, 
 func (t *Trainer) Job(q Request, p *Plan) jobs.Spec {
 	q.FineTuneType, q.Name = p.Options.FineTuneType, filepath.Base(p.Adapter.Dir)
 	q.Iterations = p.Options.Iters
-	return t.job(memo{q, p.Model, p.Adapter.Dir})
+	return t.job(memo{q, p.Model, p.Adapter.Dir}, false)
 }
 
 // Recreate returns the job of a Memo.
@@ -123,25 +124,38 @@ func (t *Trainer) Recreate(text json.RawMessage) (jobs.Spec, error) {
 	if !filepath.IsAbs(m.Adapter) || !filepath.IsAbs(m.ModelDir) || !filepath.IsAbs(m.Data) {
 		return jobs.Spec{}, errors.New("the paths of a training are not absolute")
 	}
-	return t.job(m), nil
+	return t.job(m, true), nil
 }
 
-func (t *Trainer) job(m memo) jobs.Spec {
+// job returns the job of a training. earlier says that a run of it has written into the folder.
+func (t *Trainer) job(m memo, earlier bool) jobs.Spec {
 	text, err := json.Marshal(m)
 	if err != nil {
 		panic("train: encoding a memo: " + err.Error()) // a bug: the types are ours
 	}
 	a := Adapter{m.Adapter}
 	t.begin(m)
+	var began atomic.Bool // this job has written into the folder
+	began.Store(earlier)
 	return jobs.Spec{Kind: jobs.Training, Key: m.Adapter, Title: m.Name, Memo: text,
 		Work: func(ctx context.Context, p *jobs.Progress) (string, error) {
-			err := t.work(ctx, m, p)
+			err := t.work(ctx, m, p, &began)
 			if errors.Is(err, ErrPaused) && ctx.Err() != nil {
 				return "", ctx.Err()
 			}
 			return m.Adapter, inWindow(err)
 		},
-		Discard: func() error { return a.Discard(m.Data) }}
+		Discard: func() error {
+			if !began.Load() {
+				return nil // what is there belongs to another training
+			}
+			unlock, err := t.Environment.Lock() // another process may go on with it
+			if err != nil {
+				return inWindow(err)
+			}
+			defer unlock()
+			return a.Discard(m.Data)
+		}}
 }
 
 // begin notes a training, with what earlier runs have left.
@@ -226,7 +240,8 @@ func (now *training) take(p Progress) {
 }
 
 // work is the work of a job.
-func (t *Trainer) work(ctx context.Context, m memo, progress *jobs.Progress) error {
+func (t *Trainer) work(ctx context.Context, m memo, progress *jobs.Progress,
+	began *atomic.Bool) error {
 	unlock, err := t.Environment.Lock()
 	if err != nil {
 		return err
@@ -265,6 +280,7 @@ func (t *Trainer) work(ctx context.Context, m memo, progress *jobs.Progress) err
 	if err := a.Begin(p.Record, p.Start); err != nil {
 		return err
 	}
+	began.Store(true)
 	t.begin(m) // a checkpoint may be gone
 	progress.Phase("Loading the model", "")
 	run := Run{Python: t.Environment.Command(), Temp: temp, Model: m.ModelDir, Data: data,

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"headroom/app/jobs"
+	"headroom/app/library"
 	"headroom/engine"
 	"headroom/engine/problem"
 )
@@ -234,6 +235,67 @@ func TestTrainingAsAJob(t *testing.T) {
 	if plan, err = trainer.Plan(t.Context(), q, model); err != nil ||
 		filepath.Base(plan.Adapter.Dir) != "tiny-d-2" {
 		t.Errorf("without a name: %+v, %v", plan, err)
+	}
+}
+
+// TestForeignFilesInAdapter: a training does not begin in a folder with files of somebody else that
+// it would replace, nor through a link.
+func TestForeignFilesInAdapter(t *testing.T) {
+	for _, name := range []string{logName, optimizerName, weightsName, configName} {
+		a := Adapter{t.TempDir()}
+		if err := os.WriteFile(filepath.Join(a.Dir, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Check(Record{}, false, false); code(err) != problem.Exists {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	home(t)
+	own := filepath.Join(library.Own(), adaptersName)
+	err := os.MkdirAll(own, 0o700)
+	if err == nil {
+		err = os.Symlink(t.TempDir(), filepath.Join(own, "link"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := adapterNamed(&Request{Name: "link"}, "m"); code(err) != problem.Exists {
+		t.Errorf("a link: %v", err)
+	}
+	if a := DefaultAdapter("m", strings.Repeat("n", 300)); len(filepath.Base(a)) > maxName {
+		t.Errorf("a name of %d bytes", len(filepath.Base(a)))
+	}
+}
+
+// TestDiscardOfRefused: a job that never began, because another process trains, discards nothing of
+// the other's, and one that began waits for the other to end.
+func TestDiscardOfRefused(t *testing.T) {
+	home(t)
+	a := Adapter{filepath.Join(t.TempDir(), "a")}
+	if err := a.Begin(Record{Data: "/d"}, Start{}); err != nil {
+		t.Fatal(err)
+	}
+	trainer := &Trainer{Environment: Environment{t.TempDir()}}
+	unlock, err := trainer.Environment.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := memo{Request: Request{Data: "/d"}, ModelDir: "/m", Adapter: a.Dir}
+	if err := trainer.job(m, false).Discard(); err != nil {
+		t.Error(err)
+	}
+	if err := trainer.job(m, true).Discard(); code(err) != problem.Busy {
+		t.Errorf("while another trains: %v", err)
+	}
+	if _, recorded, _ := a.read(); !recorded {
+		t.Error("the training of another process was discarded")
+	}
+	unlock()
+	if err := trainer.job(m, true).Discard(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(a.Dir); err == nil {
+		t.Error("the training is left")
 	}
 }
 
