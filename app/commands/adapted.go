@@ -5,7 +5,6 @@ package commands
 
 import (
 	"fmt"
-	"strings"
 
 	"headroom/app/host"
 	"headroom/app/hub"
@@ -13,7 +12,6 @@ import (
 	"headroom/app/service"
 	"headroom/engine"
 	"headroom/engine/problem"
-	"headroom/engine/server"
 )
 
 // resolve returns the model of a name or folder, without loading it.
@@ -71,13 +69,4 @@ func libraryOf(modelsDir []string) *library.Library {
 	s := service.OpenSettings().Get()
 	return library.New((&ModelFlags{ModelsDir: modelsDir}).roots(s), engine.Options{},
 		engine.Describe)
-}
-
-// cutAdapter cuts a name before that of the adapter after it. hasSign is false if there is none.
-func cutAdapter(name string) (model, adapter string, hasSign bool) {
-	at := strings.LastIndex(name, server.AdapterSign)
-	if at < 0 {
-		return name, "", false
-	}
-	return name[:at], name[at+1:], true
 }

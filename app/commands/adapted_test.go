@@ -3,7 +3,6 @@ package commands
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,8 +10,6 @@ import (
 	"testing"
 
 	"headroom/app/library"
-	"headroom/app/logs"
-	"headroom/app/service"
 )
 
 // adapted puts a model and two adapters into the models folder: tiny+one and tiny+two. It returns
@@ -114,19 +111,7 @@ func TestDeleteAdapter(t *testing.T) {
 // TestAgentWithAdapter: an agent may use a model with an adapter, as the endpoint serves it.
 func TestAgentWithAdapter(t *testing.T) {
 	_, _, adapter := adapted(t)
-	flags := ModelFlags{Device: "cpu", Threads: 1, Context: 512}
-	o := flags.ServiceOptions(ServiceUse{InProcess: true})
-	o.Listen, o.Logs = "127.0.0.1", logs.New(0)
-	s, err := service.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(t.Context()) }()
-	defer func() { s.Close(); <-served }()
-	if err := errors.Join(s.Host.Start("tiny"), s.Host.Wait(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	serving(t, "tiny")
 	code, out, errOut := headroom("", "agents", "show", "codex", "--model", "tiny+one")
 	if code != 0 || !strings.Contains(out, "tiny+one") {
 		t.Errorf("exit %d, %s%s", code, out, errOut)

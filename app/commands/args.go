@@ -172,8 +172,8 @@ func (d *onceDir) Decode(c *kong.DecodeContext) error {
 	return nil
 }
 
-// argumentFlag is a flag that stands for an argument, as in mlx-lm's programs.
-// Without either, it is byDefault; "" means that it is required.
+// argumentFlag is a flag that stands for an argument, as in mlx-lm's programs. Without the argument
+// and the flag, byDefault is meant; if that is "", one of them is required.
 type argumentFlag struct{ argument, flag, value, byDefault string }
 
 // argumentsOf returns the arguments in their order. Those that flags give take their places, and

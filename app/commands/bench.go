@@ -25,8 +25,6 @@ import (
 
 	"headroom/app/bench"
 	"headroom/app/demo"
-	"headroom/app/library"
-	"headroom/app/service"
 	"headroom/engine"
 	"headroom/engine/problem"
 	"headroom/engine/sample"
@@ -156,9 +154,7 @@ func shapeNames() string {
 
 // resolveBench returns the model of a name or folder. Its error names the shapes too.
 func resolveBench(name string) (engine.Source, error) {
-	lib := library.New(library.Roots(nil), engine.Options{}, engine.Describe)
-	m, err := lib.ResolveNamed(nil, name, aliases(service.OpenSettings().Get()))
-	err = refuseAdapter(nil, name, "bench takes a model without an adapter", "", err)
+	m, err := resolveAlone(nil, name, "bench takes a model without an adapter", "")
 	if p := problem.From(err); err != nil && p.Code == problem.ModelNotFound {
 		return m.Source, problem.New(p.Code, p.Message, p.Why+"; the shapes are "+shapeNames(),
 			"Use one of these, the folder of another model, or the path of a config.json.")

@@ -75,7 +75,7 @@ type Fuse struct {
 func (c *Fuse) arguments() ([]string, error) {
 	model, adapter := c.Model, c.AdapterPath
 	args := []string{c.Source, c.Adapter, c.Dest}
-	named, _, hasSign := cutAdapter(cmp.Or(c.Model, c.Source))
+	named, _, hasSign := server.CutAdapter(cmp.Or(c.Model, c.Source))
 	if hasSign && adapter == "" {
 		if _, a, _ := resolveAdapted(c.ModelsDir, cmp.Or(c.Model, c.Source)); a != nil {
 			if c.Model == "" {

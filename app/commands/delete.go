@@ -5,6 +5,7 @@ package commands
 // use. Without one, the command does it itself.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -35,8 +36,7 @@ type ModelsDelete struct {
 // Run says what goes, asks, and moves the model to the Trash.
 func (c *ModelsDelete) Run(ctx context.Context, t *terminal) error {
 	s := service.OpenSettings().Get()
-	lib := library.New((&ModelFlags{ModelsDir: c.ModelsDir}).roots(s), engine.Options{},
-		engine.Describe)
+	lib := libraryOf(c.ModelsDir)
 	models := lib.Scan()
 	m, a, err := host.ResolveAdapted(lib, models, c.Model, aliases(s))
 	if a != nil {
@@ -75,7 +75,7 @@ func (c *ModelsDelete) agreed(ctx context.Context, t *terminal) error {
 			"Add --yes to delete it.")
 	}
 	if yes, err := askYes(ctx, t, "Move it to the Trash?", false); err != nil || !yes {
-		return orElse(err, exitProblem)
+		return cmp.Or(err, error(exitProblem))
 	}
 	return nil
 }
@@ -101,14 +101,6 @@ func (c *ModelsDelete) deleteAdapter(ctx context.Context, t *terminal, lib *libr
 	}
 	fmt.Fprintf(t.out, "%s was moved to the Trash.\n", oneLine(a.Dir))
 	return nil
-}
-
-// orElse returns err, or other if it is nil.
-func orElse(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
 }
 
 // place returns the folder to delete.

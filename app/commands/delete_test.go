@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -104,9 +105,9 @@ func TestDeleteCopies(t *testing.T) {
 	}
 }
 
-// TestDeleteWhileServing: a running server deletes, and refuses while it has the model loaded.
-func TestDeleteWhileServing(t *testing.T) {
-	dir, _ := deletable(t)
+// serving runs a server with a model until the test ends.
+func serving(t *testing.T, model string) *service.Service {
+	t.Helper()
 	flags := ModelFlags{Device: "cpu", Threads: 1, Context: 512}
 	o := flags.ServiceOptions(ServiceUse{InProcess: true})
 	o.Listen, o.Logs = "127.0.0.1", logs.New(0)
@@ -115,11 +116,18 @@ func TestDeleteWhileServing(t *testing.T) {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(t.Context()) }()
-	defer func() { s.Close(); <-served }()
-	if err := errors.Join(s.Host.Start("copy"), s.Host.Wait(t.Context())); err != nil {
+	go func() { served <- s.Serve(context.Background()) }()
+	t.Cleanup(func() { s.Close(); <-served })
+	if err := errors.Join(s.Host.Start(model), s.Host.Wait(t.Context())); err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// TestDeleteWhileServing: a running server deletes, and refuses while it has the model loaded.
+func TestDeleteWhileServing(t *testing.T) {
+	dir, _ := deletable(t)
+	s := serving(t, "copy")
 	code, _, errOut := headroom("", "models", "delete", "copy", "--yes")
 	if code != 1 || !strings.Contains(errOut, "copy is loaded by the server at http://") ||
 		!exists(dir) {

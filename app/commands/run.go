@@ -192,7 +192,7 @@ func noModelAlone(h *host.Host, prompt string) error {
 	_, unknown := h.Resolve(prompt)
 	_, noFolder := os.Stat(filepath.Join(kong.ExpandPath(prompt), "config.json"))
 	if unknown != nil && noFolder != nil {
-		base, _, adapted := strings.Cut(prompt, server.AdapterSign)
+		base, _, adapted := server.CutAdapter(prompt)
 		if _, err := h.Resolve(base); adapted && err == nil && !host.MeansAny(base) {
 			return unknown // the model has no such adapter
 		}

@@ -15,10 +15,8 @@ import (
 	"headroom/app/memory"
 	"headroom/app/service"
 	"headroom/app/train"
-	"headroom/engine"
 	"headroom/engine/problem"
 	"headroom/engine/server"
-	"headroom/engine/textproc"
 )
 
 // Train is `headroom train`. Its flags are those of mlx_lm.lora, except for the first group.
@@ -95,17 +93,6 @@ func (c *Train) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	if err := train.CheckType(model); err != nil {
-		return err
-	}
-	shape, err := train.ReadShape(model)
-	if err != nil {
-		return err
-	}
-	o := c.options()
-	if err := o.Resolve(&shape); err != nil {
-		return err
-	}
 	adapter := train.Adapter{Dir: c.AdapterPath}
 	if adapter.Dir == "" {
 		if adapter.Dir = train.DefaultAdapter(model, c.Data); adapter.Dir == "" {
@@ -113,13 +100,13 @@ func (c *Train) Run(ctx context.Context, t *terminal) error {
 				"there is no home folder for the adapter", "Use --adapter-path.")
 		}
 	}
-	record := train.Record{Model: model, Data: c.Data, FineTuneType: o.FineTuneType,
-		NumLayers: *o.NumLayers, Rank: o.Rank, Iters: o.Iters}
-	start, err := adapter.Check(record, c.Resume, c.Force)
+	o := c.options()
+	plan, err := train.Prepare(ctx, model, c.Data, adapter, o,
+		train.Check{Resume: c.Resume, Force: c.Force})
 	if err != nil {
 		return err
 	}
-	if err := c.check(ctx, t, model, &shape, o); err != nil || c.Check {
+	if err := c.show(t.err, plan); err != nil || c.Check {
 		return err
 	}
 	environment := train.DefaultEnvironment()
@@ -128,25 +115,12 @@ func (c *Train) Run(ctx context.Context, t *terminal) error {
 		return err
 	}
 	defer unlock()
-	temp, err := environment.Temp()
-	if err != nil {
-		return err
-	}
-	if err := adapter.Begin(record, start); err != nil {
-		return err
-	}
 	view := &trainView{out: t.err, onTerminal: isTerminal(t.err)}
-	view.before(adapter.Losses(start))
-	data, remove, err := train.DataFolder(c.Data, temp, o)
-	if err != nil {
-		return err
+	begun := func() {
+		view.before(adapter.Losses(plan.Start))
+		fmt.Fprintf(t.err, "Training into %s. Ctrl-C pauses it.\n", printable(adapter.Dir))
 	}
-	defer remove()
-	run := train.Run{Python: environment.Command(), Temp: temp, Model: model,
-		Data: data, Adapter: adapter, Options: o, Start: start, Record: record,
-		Progress: view.show}
-	fmt.Fprintf(t.err, "Training into %s. Ctrl-C pauses it.\n", printable(adapter.Dir))
-	err = run.Train(ctx)
+	err = plan.Train(ctx, environment, begun, view.show)
 	view.end()
 	return c.ended(t, err, adapter, o)
 }
@@ -165,28 +139,20 @@ func (c *Train) model() (string, error) {
 	return filepath.Abs(m.Source.Dir)
 }
 
-// check reads the data, says what it has and what the training needs, and refuses what does not fit
-// in memory.
-func (c *Train) check(ctx context.Context, t *terminal, model string, shape *train.Shape,
-	o *train.Options) error {
-	p, err := textproc.Read(engine.Source{Dir: model})
-	if err != nil {
-		return err
+// show says what the data has and what the training needs. The error says why it cannot start.
+func (c *Train) show(out io.Writer, plan *train.Plan) error {
+	if plan.DataErr != nil {
+		return plan.DataErr
 	}
-	data, err := train.ReadData(ctx, c.Data, p, o)
-	if err != nil {
-		return err
+	c.printSets(out, &plan.Sets, plan.Options)
+	for _, text := range plan.Sets.Train.Shown {
+		fmt.Fprintf(out, "Sample: %s\n", clip(strconv.Quote(text), 400))
 	}
-	c.printSets(t.err, &data, o)
-	for _, text := range data.Train.Shown {
-		fmt.Fprintf(t.err, "Sample: %s\n", clip(strconv.Quote(text), 400))
+	if plan.MemoryErr != nil {
+		return plan.MemoryErr
 	}
-	need, err := shape.CheckMemory(o, data.Padded(o.MaxSeqLength), train.Room())
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(t.err, "The training needs about %s of memory: %s.\n", memory.Text(need.Total()),
-		need)
+	fmt.Fprintf(out, "The training needs about %s of memory: %s.\n",
+		memory.Text(plan.Need.Total()), plan.Need)
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"headroom/app/library"
 	"headroom/app/train"
-	"headroom/engine"
+	"headroom/app/train/traintest"
 	"headroom/engine/safetensors"
 )
 
@@ -82,27 +82,7 @@ func trainable(t *testing.T) (data, model string) {
 	t.Helper()
 	isolate(t)
 	model = filepath.Join(library.Own(), "tiny")
-	if err := os.MkdirAll(model, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	err := engine.WriteRandom(model, []byte(`{"model_type": "qwen3", "hidden_size": 64,
-		"num_hidden_layers": 2, "intermediate_size": 64, "num_attention_heads": 2,
-		"num_key_value_heads": 2, "head_dim": 32, "rms_norm_eps": 1e-6, "vocab_size": 2304,
-		"max_position_embeddings": 512, "rope_theta": 10000.0, "tie_word_embeddings": true,
-		"dtype": "bfloat16", "quantization": {"group_size": 64, "bits": 4}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"tokenizer.json", "tokenizer_config.json",
-		"chat_template.jinja"} {
-		text, err := os.ReadFile(filepath.Join("../demo/model", name))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(model, name), text, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	traintest.WriteModel(t, model, 2)
 	data = t.TempDir()
 	text := strings.Repeat(`{"prompt": "Hello", "completion": "Hello to you"}`+"\n", 4)
 	if err := os.WriteFile(filepath.Join(data, "train.jsonl"), []byte(text), 0o600); err != nil {

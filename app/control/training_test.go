@@ -15,7 +15,7 @@ import (
 	"headroom/app/jobs"
 	"headroom/app/memory"
 	"headroom/app/train"
-	"headroom/engine"
+	"headroom/app/train/traintest"
 	"headroom/engine/problem"
 )
 
@@ -59,30 +59,10 @@ func trainableModel(t *testing.T, h *fakeHost) (samples string) {
 	for _, name := range []string{"HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"} {
 		t.Setenv(name, home)
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	err := engine.WriteRandom(dir, []byte(`{"model_type": "qwen3", "hidden_size": 64,
-		"num_hidden_layers": 2, "intermediate_size": 64, "num_attention_heads": 2,
-		"num_key_value_heads": 2, "head_dim": 32, "rms_norm_eps": 1e-6, "vocab_size": 2304,
-		"max_position_embeddings": 512, "rope_theta": 10000.0, "tie_word_embeddings": true,
-		"dtype": "bfloat16", "quantization": {"group_size": 64, "bits": 4}}`))
-	for _, name := range []string{"tokenizer.json", "tokenizer_config.json",
-		"chat_template.jinja"} {
-		var text []byte
-		if err == nil {
-			text, err = os.ReadFile(filepath.Join("../demo/model", name))
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
-		}
-	}
+	traintest.WriteModel(t, dir, 2)
 	samples = filepath.Join(t.TempDir(), "samples.jsonl")
 	text := strings.Repeat(`{"prompt": "Hello", "completion": "Hello to you"}`+"\n", 60)
-	if err == nil {
-		err = os.WriteFile(samples, []byte(text), 0o600)
-	}
-	if err != nil {
+	if err := os.WriteFile(samples, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	h.list = []host.Model{{ID: "o/tiny", Path: dir}, {ID: "o/bundled", Bundled: true},

@@ -60,20 +60,19 @@ func (h *Host) Task(name string) (id string, task modelfile.Task, known bool) {
 // The caller holds mu.
 func (h *Host) asked(id string, models []library.Model, rules RequestRules) (*instance,
 	library.Model, *engine.Adapter, error) {
-	i, m, err := h.askedModel(id, models, rules)
-	at := strings.LastIndex(id, server.AdapterSign)
-	if err == nil || at < 0 || problem.From(err).Code != problem.ModelNotFound {
-		return i, m, nil, err
+	type found struct {
+		*instance
+		model library.Model
 	}
-	i, m, baseErr := h.askedModel(id[:at], models, rules)
-	if baseErr != nil {
-		if _, _, a, _ := h.asked(id[:at], models, rules); a != nil {
-			err = severalAdapters(id, at)
-		}
-		return nil, library.Model{}, nil, err
-	}
-	a, err := adapterOf(m, id[at+1:], h.known(models))
-	return i, m, a, err
+	f, a, err := findAdapted(id,
+		func(id string) (f found, err error) {
+			f.instance, f.model, err = h.askedModel(id, models, rules)
+			return f, err
+		},
+		func(f found, adapter string) (*engine.Adapter, error) {
+			return adapterOf(f.model, adapter, h.known(models))
+		})
+	return f.instance, f.model, a, err
 }
 
 // askedModel returns the model that a request means, and its instance, nil for none. The names in

@@ -17,30 +17,37 @@ import (
 // models may be nil. The error is a Problem.
 func ResolveAdapted(l *library.Library, models []library.Model, nameOrDir string,
 	aliases func(id string) []string) (library.Model, *engine.Adapter, error) {
-	m, err := l.ResolveNamed(models, nameOrDir, aliases)
-	at := strings.LastIndex(nameOrDir, server.AdapterSign)
-	if err == nil || at < 0 || problem.From(err).Code != problem.ModelNotFound {
+	return findAdapted(nameOrDir,
+		func(name string) (library.Model, error) {
+			return l.ResolveNamed(models, name, aliases)
+		},
+		func(m library.Model, adapter string) (*engine.Adapter, error) {
+			if m.Bundled && len(models) == 0 {
+				models = l.Scan() // m was found without, but not its adapters
+			}
+			return adapterOf(m, adapter, models)
+		})
+}
+
+// findAdapted returns what a name means: a model, or a model with one of its adapters. find returns
+// the model of a name, and adapterOf an adapter of a model. Errors are Problems.
+func findAdapted[M any](name string, find func(name string) (M, error),
+	adapterOf func(m M, name string) (*engine.Adapter, error)) (M, *engine.Adapter, error) {
+	m, err := find(name)
+	base, adapter, adapted := server.CutAdapter(name)
+	if err == nil || !adapted || problem.From(err).Code != problem.ModelNotFound {
 		return m, nil, err
 	}
-	base, baseErr := l.ResolveNamed(models, nameOrDir[:at], aliases)
+	model, baseErr := find(base)
 	if baseErr != nil {
-		if _, a, _ := ResolveAdapted(l, models, nameOrDir[:at], aliases); a != nil {
-			err = severalAdapters(nameOrDir, at)
+		if _, a, _ := findAdapted(base, find, adapterOf); a != nil {
+			err = problem.New(problem.ModelNotFound, fmt.Sprintf("%q names several adapters", name),
+				"a model runs with one adapter at a time", "Name one of them, as in "+base+".")
 		}
 		return m, nil, err
 	}
-	if base.Bundled && len(models) == 0 {
-		models = l.Scan() // base was found without, but not its adapters
-	}
-	a, err := adapterOf(base, nameOrDir[at+1:], models)
-	return base, a, err
-}
-
-// severalAdapters is the Problem of a name with two adapters, the second of which begins after the
-// sign at an index.
-func severalAdapters(name string, at int) error {
-	return problem.New(problem.ModelNotFound, fmt.Sprintf("%q names several adapters", name),
-		"a model runs with one adapter at a time", "Name one of them, as in "+name[:at]+".")
+	a, err := adapterOf(model, adapter)
+	return model, a, err
 }
 
 // adapterOf returns the adapter of a model that a request names. The list may know of more adapters

@@ -25,6 +25,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -314,9 +315,19 @@ var fullHalves = map[string]int64{"adam": 8, "adamw": 8, "muon": 6, "sgd": 3, "a
 func (l *layer) perToken(s *Shape) int64 {
 	numbers := int64(0)
 	for _, m := range l.linears {
-		numbers += (m.in + m.out) * min(m.experts, int64(s.PerToken))
+		in := m.in
+		if l.isRouter(m) {
+			in = 0 // the experts keep the same input
+		}
+		numbers += (in + m.out) * min(m.experts, int64(s.PerToken))
 	}
 	return numbers*tokenBytes + int64(s.Hidden)*hiddenBytes
+}
+
+// isRouter reports whether a linear has an output for each expert.
+func (l *layer) isRouter(m linear) bool {
+	return m.experts == 1 && slices.ContainsFunc(l.linears,
+		func(o linear) bool { return o.experts > 1 && o.experts == m.out && o.in == m.in })
 }
 
 // CheckMemory refuses a training that needs more than room. The Problem says which flags need less.

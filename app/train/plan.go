@@ -1,7 +1,8 @@
 package train
 
-// What a training would do: all checks that come before a process starts. The window's page shows
-// a Plan while a person chooses; the work of a job makes one again.
+// What a training would do: all checks that come before a process starts, and its start. The
+// command makes a Plan. The window's page shows one while a person chooses, and the work of a job
+// makes it again.
 
 import (
 	"context"
@@ -78,8 +79,8 @@ func (p *Plan) Err() error {
 	return p.MemoryErr
 }
 
-// Room returns the memory that a training can use on this machine, beside what is running.
-func Room() int64 {
+// room returns the memory that a training can use on this machine, beside what is running.
+func room() int64 {
 	reading, err := new(memory.Meter).Read()
 	if err != nil {
 		return math.MaxInt64
@@ -99,12 +100,24 @@ func readFor(ctx context.Context, model, data string, o *Options) (Data, error) 
 	return ReadData(ctx, data, text, o)
 }
 
-// prepare checks everything but the environment. If only data or memory are at fault, the Plan says
-// so. Otherwise the error is a Problem, or ctx's.
-func prepare(ctx context.Context, model, data string, a Adapter, o *Options, resume bool,
+// Check is how a training treats what the adapter's folder has.
+type Check struct {
+	Resume bool // go on from the latest checkpoint
+	Force  bool // write over an adapter
+}
+
+// Prepare checks everything but the environment, for the model in a folder and this machine's
+// memory. If only data or memory are at fault, the Plan says so. Otherwise the error is a Problem,
+// or ctx's.
+func Prepare(ctx context.Context, model, data string, a Adapter, o *Options, c Check) (*Plan,
+	error) {
+	return prepare(ctx, model, data, a, o, c, room(), readFor)
+}
+
+func prepare(ctx context.Context, model, data string, a Adapter, o *Options, c Check,
 	room int64, read dataReader) (*Plan, error) {
 	p := &Plan{Model: model, Data: data, Adapter: a, Options: o, Room: room}
-	if err := CheckType(model); err != nil {
+	if err := checkType(model); err != nil {
 		return nil, err
 	}
 	var err error
@@ -116,7 +129,7 @@ func prepare(ctx context.Context, model, data string, a Adapter, o *Options, res
 	}
 	p.Record = Record{Model: model, Data: data, FineTuneType: o.FineTuneType,
 		NumLayers: *o.NumLayers, Rank: o.Rank, Iters: o.Iters}
-	if p.Start, err = a.Check(p.Record, resume, false); err != nil {
+	if p.Start, err = a.Check(p.Record, c.Resume, c.Force); err != nil {
 		return nil, err
 	}
 	tokens := o.MaxSeqLength // as if the data had such samples, before it is known
@@ -136,14 +149,37 @@ func prepare(ctx context.Context, model, data string, a Adapter, o *Options, res
 	return p, nil
 }
 
+// Train trains as a Plan without an error says. The caller holds the lock of the environment, which
+// is ready. begun is called when the adapter's folder is that of this training, and progress for
+// each event. The error is ErrPaused or a Problem.
+func (p *Plan) Train(ctx context.Context, e Environment, begun func(),
+	progress func(Progress)) error {
+	temp, err := e.Temp()
+	if err != nil {
+		return err
+	}
+	data, remove, err := dataFolder(p.Data, temp, p.Options)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	if err := p.Adapter.Begin(p.Record, p.Start); err != nil {
+		return err
+	}
+	begun()
+	run := Run{Python: e.Command(), Temp: temp, Model: p.Model, Data: data, Adapter: p.Adapter,
+		Options: p.Options, Start: p.Start, Record: p.Record, Progress: progress}
+	return run.Train(ctx)
+}
+
 // notInMLX are the model types that Headroom runs and that mlx-lm 0.32.2 does not have.
 var notInMLX = []string{"bert", "modernbert", "muse_glimmer_text", "qwen3_5_moe_text",
 	"qwen3_5_text", "qwen3_8", "qwen3_8_moe", "qwen3_8_text", "qwen3_vl_moe_text", "qwen3_vl_text",
 	"xlm-roberta"}
 
-// CheckType refuses a model that mlx-lm does not have. Others that it lacks, Headroom lacks too.
+// checkType refuses a model that mlx-lm does not have. Others that it lacks, Headroom lacks too.
 // The error is a Problem.
-func CheckType(model string) error {
+func checkType(model string) error {
 	var config struct {
 		Type string `json:"model_type"`
 	}

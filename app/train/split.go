@@ -70,10 +70,10 @@ func countLines(path string) (n int, err error) {
 // folderOfRun is how the name of a run's folder begins.
 const folderOfRun = "headroom-data-"
 
-// DataFolder returns the folder that mlx-lm reads: data itself, or for a single file a new folder
+// dataFolder returns the folder that mlx-lm reads: data itself, or for a single file a new folder
 // in temp, Environment.Temp. The caller holds the lock of the environment. done removes what was
 // made.
-func DataFolder(data, temp string, o *Options) (dir string, done func(), err error) {
+func dataFolder(data, temp string, o *Options) (dir string, done func(), err error) {
 	info, err := os.Stat(data)
 	if err != nil {
 		return "", nil, dataProblem(context.Background(), err)

@@ -10,7 +10,7 @@
 //	environment.go  makes the Python environment from pinned, hashed requirements
 //	adapter.go      folder of an adapter: its checkpoints, and the record of its training
 //	run.go          runs the process, reads its events, pauses it
-//	plan.go         makes all checks before a start, of what a page asks for
+//	plan.go         makes all checks before a start, and starts
 //	trainer.go      trains as a job that is paused and resumed, and reports its progress
 //	words.go        says problems in the words of the window
 //	launch.py       starts mlx_lm.lora and prints the events

@@ -86,7 +86,7 @@ func (t *Trainer) room() int64 {
 	if t.Room != nil {
 		return t.Room()
 	}
-	return Room()
+	return room()
 }
 
 // Plan checks a training of the model in a folder. If only data or memory are at fault, the Plan
@@ -100,7 +100,7 @@ func (t *Trainer) Plan(ctx context.Context, q Request, modelDir string) (*Plan, 
 	if err != nil {
 		return nil, inWindow(err)
 	}
-	p, err := prepare(ctx, modelDir, q.Data, a, q.options(), false, t.room(), t.data.read)
+	p, err := prepare(ctx, modelDir, q.Data, a, q.options(), Check{}, t.room(), t.data.read)
 	if err != nil {
 		return nil, inWindow(err)
 	}
@@ -257,45 +257,32 @@ func (t *Trainer) work(ctx context.Context, m memo, progress *jobs.Progress,
 		defer t.Awake()()
 	}
 	progress.Phase("Checking data and memory", "")
-	temp, err := t.Environment.Temp()
-	if err != nil {
-		return err
-	}
 	a := Adapter{m.Adapter}
 	_, done := a.Latest()
 	r, recorded, _ := a.read()
-	p, err := prepare(ctx, m.ModelDir, m.Data, a, m.options(), recorded && !r.Finished && done > 0,
-		t.room(), readFor)
+	p, err := prepare(ctx, m.ModelDir, m.Data, a, m.options(),
+		Check{Resume: recorded && !r.Finished && done > 0}, t.room(), readFor)
 	if err != nil {
 		return err
 	}
 	if err := p.Err(); err != nil {
 		return err
 	}
-	data, remove, err := DataFolder(m.Data, temp, p.Options)
-	if err != nil {
-		return err
+	begun := func() {
+		began.Store(true)
+		t.begin(m) // a checkpoint may be gone
+		progress.Phase("Loading the model", "")
 	}
-	defer remove()
-	if err := a.Begin(p.Record, p.Start); err != nil {
-		return err
-	}
-	began.Store(true)
-	t.begin(m) // a checkpoint may be gone
-	progress.Phase("Loading the model", "")
-	run := Run{Python: t.Environment.Command(), Temp: temp, Model: m.ModelDir, Data: data,
-		Adapter: a, Options: p.Options, Start: p.Start, Record: p.Record,
-		Progress: func(p Progress) {
-			if p.Kind == "started" {
-				progress.Phase("Training", "")
-			}
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			if now := t.statuses[m.Adapter]; now != nil {
-				now.take(p)
-			}
-		}}
-	return run.Train(ctx)
+	return p.Train(ctx, t.Environment, begun, func(p Progress) {
+		if p.Kind == "started" {
+			progress.Phase("Training", "")
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if now := t.statuses[m.Adapter]; now != nil {
+			now.take(p)
+		}
+	})
 }
 
 // checkedData remembers the data that was checked last: a page asks for a Plan after every change

@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,7 +10,7 @@ import (
 
 	"headroom/app/jobs"
 	"headroom/app/library"
-	"headroom/engine"
+	"headroom/app/train/traintest"
 	"headroom/engine/problem"
 )
 
@@ -19,22 +18,7 @@ import (
 func trainableModel(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tiny")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	err := engine.WriteRandom(dir, []byte(`{"model_type": "qwen3", "hidden_size": 64,
-		"num_hidden_layers": 4, "intermediate_size": 64, "num_attention_heads": 2,
-		"num_key_value_heads": 2, "head_dim": 32, "rms_norm_eps": 1e-6, "vocab_size": 2304,
-		"max_position_embeddings": 512, "rope_theta": 10000.0, "tie_word_embeddings": true,
-		"dtype": "bfloat16", "quantization": {"group_size": 64, "bits": 4}}`))
-	for _, name := range []string{"tokenizer.json", "tokenizer_config.json",
-		"chat_template.jinja"} {
-		text, readErr := os.ReadFile(filepath.Join("../demo/model", name))
-		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(dir, name), text, 0o600))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	traintest.WriteModel(t, dir, 4)
 	return dir
 }
 
@@ -354,7 +338,7 @@ func TestForeignDataFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	dir, done, err := DataFolder(path, temp, o)
+	dir, done, err := dataFolder(path, temp, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -370,7 +354,7 @@ func TestForeignDataFolders(t *testing.T) {
 		t.Error(err)
 	}
 	folder := t.TempDir()
-	dir, done, err = DataFolder(folder, temp, o)
+	dir, done, err = dataFolder(folder, temp, o)
 	if err != nil || dir != folder {
 		t.Errorf("a folder: %s, %v", dir, err)
 	}

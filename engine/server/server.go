@@ -122,6 +122,15 @@ func (m Model) Name() string {
 // AdapterSign is between the name of a model and that of its adapter in a request.
 const AdapterSign = "+"
 
+// CutAdapter cuts a name at its last AdapterSign. ok is false if it has none.
+func CutAdapter(name string) (model, adapter string, ok bool) {
+	at := strings.LastIndex(name, AdapterSign)
+	if at < 0 {
+		return name, "", false
+	}
+	return name[:at], name[at+len(AdapterSign):], true
+}
+
 // ModelState says whether a model is loaded.
 type ModelState string
 

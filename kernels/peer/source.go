@@ -1,5 +1,9 @@
 package peer
 
+// MLX's text for package msl. Its headers are inlined, those that need types which no measured
+// kernel has are replaced, and what Metal leaves to the compiler is written out: the indices of
+// buffers. One kernel is instantiated.
+
 import (
 	"io/fs"
 	"regexp"
@@ -28,7 +32,6 @@ const utils = `
 #define MLX_MTL_PRAGMA_UNROLL _Pragma("clang loop unroll(full)")
 typedef half float16_t;
 typedef bfloat bfloat16_t;
-static MTL_CONST constexpr int SOFTMAX_N_READS = 4;
 static MTL_CONST constexpr int RMS_N_READS = 4;
 static MTL_CONST constexpr int RMS_LOOPED_LIMIT = 4096;
 struct complex64_t {
@@ -65,7 +68,8 @@ template <class T> using uniform = T;
 template <class T> constexpr T make_uniform(T v) { return v; }
 } // namespace metal
 template <bool B, class T, class U> using ConditionalType = metal::conditional<B, T, U>;
-// The offset of an element in an array with strides. No measured kernel calls it.
+// The offset of an element in an array with strides. Measured arrays have one dimension more than
+// a matrix, for which MLX's kernels do not call it.
 template <class I = int64_t>
 I elem_to_loc(uint at, constant const int* shape, constant const int64_t* strides, int n) {
   I offset = 0;
@@ -74,17 +78,6 @@ I elem_to_loc(uint at, constant const int* shape, constant const int64_t* stride
     at /= shape[n];
   }
   return offset;
-}
-template <class T, class U> constexpr T ceildiv(T a, U b) { return (a + b - 1) / b; }
-float peer_cos(float x) {
-  float r;
-  __asm__("cos.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
-  return r;
-}
-float peer_sin(float x) {
-  float r;
-  __asm__("sin.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
-  return r;
 }
 using namespace metal;
 #pragma clang fp contract(fast)
@@ -120,7 +113,6 @@ var (
 	kernelHead = regexp.MustCompile(`\[\[kernel[^\]]*\]\] void \w+\(`)
 	array      = regexp.MustCompile(`(\w+)\[\d+\]$`)
 	names      = strings.NewReplacer(
-		"metal::fast::cos(", "peer_cos(", "metal::fast::sin(", "peer_sin(",
 		// constructors of one address space, which a member of another class cannot call
 		"MMATile() thread {}", "MMATile() {}",
 		// the lanes' elements of a matrix, which are NVIDIA's (nv_matrix.h) and not Apple's
