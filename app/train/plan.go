@@ -69,6 +69,8 @@ type Plan struct {
 
 	DataErr   error // a Problem: the data cannot be used
 	MemoryErr error // a Problem: it does not fit
+
+	check Check
 }
 
 // Err returns the first reason why the training cannot start.
@@ -116,7 +118,7 @@ func Prepare(ctx context.Context, model, data string, a Adapter, o *Options, c C
 
 func prepare(ctx context.Context, model, data string, a Adapter, o *Options, c Check,
 	room int64, read dataReader) (*Plan, error) {
-	p := &Plan{Model: model, Data: data, Adapter: a, Options: o, Room: room}
+	p := &Plan{Model: model, Data: data, Adapter: a, Options: o, Room: room, check: c}
 	if err := checkType(model); err != nil {
 		return nil, err
 	}
@@ -163,6 +165,10 @@ func (p *Plan) Train(ctx context.Context, e Environment, begun func(),
 		return err
 	}
 	defer remove()
+	// Another training may have used the folder before this one had the lock.
+	if p.Start, err = p.Adapter.Check(p.Record, p.check.Resume, p.check.Force); err != nil {
+		return err
+	}
 	if err := p.Adapter.Begin(p.Record, p.Start); err != nil {
 		return err
 	}

@@ -251,6 +251,30 @@ func TestForeignFilesInAdapter(t *testing.T) {
 	}
 }
 
+// TestFolderTakenMeanwhile: a training does not begin in a folder in which another one has ended
+// since the Plan was made.
+func TestFolderTakenMeanwhile(t *testing.T) {
+	home(t)
+	e := fakeEnvironment(t, "")
+	a := Adapter{filepath.Join(t.TempDir(), "a")}
+	data := writeLines(t, "x.jsonl", repeat(`{"prompt": "a", "completion": "b"}`, 60)...)
+	p, err := Prepare(t.Context(), trainableModel(t), data, a, &Options{Iters: 3}, Check{})
+	if err == nil {
+		err = p.Err()
+	}
+	if err == nil {
+		err = os.Mkdir(a.Dir, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights(a.Dir, weightsName)
+	err = p.Train(t.Context(), e, func() { t.Error("it began") }, func(Progress) {})
+	if code(err) != problem.Exists {
+		t.Error(err)
+	}
+}
+
 // TestDiscardOfRefused: a job that never began, because another process trains, discards nothing of
 // the other's, and one that began waits for the other to end.
 func TestDiscardOfRefused(t *testing.T) {
