@@ -72,8 +72,9 @@ var layers = []row{
 		"measured alone.", []string{
 		"kernels/*",
 	}},
-	{"The cases of all families, and their outputs on the simulated device.", []string{
-		"kernels/golden",
+	{"The cases of all families, and their outputs on the simulated device. What makes their " +
+		"kernels fast on a GPU.", []string{
+		"kernels/golden", "kernels/tune",
 	}},
 	{"Devices by name. The engine opens devices only through this package.", []string{
 		"engine/device",
