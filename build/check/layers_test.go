@@ -76,8 +76,9 @@ var layers = []row{
 		"kernels fast on a GPU.", []string{
 		"kernels/golden", "kernels/tune",
 	}},
-	{"Devices by name. The engine opens devices only through this package.", []string{
-		"engine/device",
+	{"Devices by name, which the engine opens only through this package, and what is kept about " +
+		"a GPU.", []string{
+		"engine/device", "engine/tuning",
 	}},
 	{"Sampling: the parameters and random numbers of a sequence. It runs the operators that " +
 		"choose tokens.", []string{

@@ -113,6 +113,14 @@ func (d *Device) Close() {
 // GPU returns the GPU, or nil if the device is the CPU.
 func (d *Device) GPU() *gpu.Device { return d.gpu }
 
+// Facts returns the facts of the GPU, none if the device is the CPU.
+func (d *Device) Facts() (f metal.Facts) {
+	if d.metal != nil {
+		f = d.metal.Facts()
+	}
+	return f
+}
+
 // LongestBuffer returns the size in bytes of the device's longest buffer, 0 if there is no limit.
 func (d *Device) LongestBuffer() int {
 	if d.metal == nil {

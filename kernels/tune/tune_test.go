@@ -12,6 +12,7 @@ import (
 	"headroom/kernels/golden"
 	"headroom/kernels/gpu"
 	"headroom/kernels/kerneltest"
+	"headroom/kernels/transfer"
 	"headroom/metal/sim"
 )
 
@@ -239,6 +240,7 @@ func TestClock(t *testing.T) {
 	d := device(t)
 	tuner := New(d, Options{Budget: time.Nanosecond})
 	tuner.ends = time.Now().Add(time.Hour)
+	tuner.cold = &transfer.Copy{Buffer: d.NewBuffer(2 << 16), To: 1 << 16, Bytes: 1 << 16}
 	op := operators(d)[0]
 	tuner.Run(op)
 	tuner.ends = time.Now()
