@@ -170,3 +170,9 @@ func (e *Engine) trials() (all []trial) {
 	add(1, 32, usual, true)
 	return all
 }
+
+// OpenGPU opens the device named DeviceMetal, DeviceSim or DeviceNV, for its self-test. The caller
+// closes it. Errors are Problems.
+func OpenGPU(name string) (metal.Device, error) {
+	return device.OpenGPU(device.Options{Name: name})
+}
