@@ -56,7 +56,8 @@ func TestFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"copy, 256 MiB", "not measured: it needs", "100 %",
-		"1 choices measured", "activation/threads", "2.00", "64: 1.0 256: 2.0", "the time was over"} {
+		"1 choices measured", "activation/threads", "2.00", "64: 1.0 256: 2.0",
+		"the time was over"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in the report:\n%s", want, text.String())
 		}
