@@ -16,9 +16,10 @@ import (
 	"headroom/metal/sim"
 )
 
+// device returns the simulated device. With HEADROOM_LONG it looks for races.
 func device(t *testing.T) *gpu.Device {
 	t.Helper()
-	m, err := sim.Open(sim.Options{})
+	m, err := sim.Open(sim.Options{Check: os.Getenv("HEADROOM_LONG") != ""})
 	if errors.Is(err, sim.ErrUnavailable) {
 		t.Skip(err)
 	}
@@ -34,12 +35,8 @@ func device(t *testing.T) *gpu.Device {
 	return d
 }
 
-// some returns the cases of a family that reach every kernel and every fifth of the others, or all
-// cases with HEADROOM_LONG.
+// some returns the cases of a family that reach every kernel, and every fifth of the others.
 func some(t *testing.T, f golden.Family) (cases []kernels.Case) {
-	if os.Getenv("HEADROOM_LONG") != "" {
-		return f.Cases
-	}
 	vectors, err := golden.Load(f.Name)
 	if err != nil {
 		t.Fatal(err)
