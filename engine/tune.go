@@ -101,6 +101,10 @@ func Tune(ctx context.Context, src Source, o Options, t TuneOptions) (*Tuned, er
 	if err := e.makePlan(src, o.planning()); err != nil {
 		return nil, err
 	}
+	if e.plan.Spec.Vectors != nil {
+		return nil, problem.New(problem.BadRequest, "Only models that generate text are tuned",
+			"this one computes vectors", "Name another model.")
+	}
 	if err := e.load(ctx, src); err != nil {
 		return nil, err
 	}
@@ -109,7 +113,12 @@ func Tune(ctx context.Context, src Source, o Options, t TuneOptions) (*Tuned, er
 }
 
 // measure runs passes on a Tuner and keeps the result.
-func (e *Engine) measure(ctx context.Context, o TuneOptions) (*Tuned, error) {
+func (e *Engine) measure(ctx context.Context, o TuneOptions) (tuned *Tuned, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = cannotTune(fmt.Errorf("panic: %v", p))
+		}
+	}()
 	began := time.Now()
 	key := e.tuningKey()
 	before := e.options.Tuning.Load(key)
@@ -123,14 +132,12 @@ func (e *Engine) measure(ctx context.Context, o TuneOptions) (*Tuned, error) {
 			return nil, err
 		}
 		if err := e.runner.Trial(t, p.sequences, p.rows, p.context, p.prompt); err != nil {
-			return nil, problem.Wrap(problem.Internal, err, "The GPU's kernels cannot be tuned",
-				"Run `headroom selftest --out report.txt` and report it with that file.")
+			return nil, cannotTune(err)
 		}
 	}
 	kept, all, err := t.Done()
 	if err != nil {
-		return nil, problem.Wrap(problem.Internal, err, "The GPU's kernels cannot be tuned",
-			"Run `headroom selftest --out report.txt` and report it with that file.")
+		return nil, cannotTune(err)
 	}
 	r := tuning.Record{Key: key, Values: kept, BoundMS: before.BoundMS, At: time.Now().UTC()}
 	if err := e.options.Tuning.Save(r); err != nil {
@@ -139,6 +146,11 @@ func (e *Engine) measure(ctx context.Context, o TuneOptions) (*Tuned, error) {
 	}
 	return &Tuned{Device: key.Device, System: key.System, Model: key.Model, Measured: all,
 		Kept: kept, Late: t.Late, Took: time.Since(began)}, nil
+}
+
+func cannotTune(err error) error {
+	return problem.Wrap(problem.Internal, err, "The GPU's kernels cannot be tuned",
+		"Run `headroom selftest --out report.txt` and report it with that file.")
 }
 
 // trial is a pass of Runner.Trial.

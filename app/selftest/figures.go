@@ -16,6 +16,7 @@ import (
 	"headroom/kernels/golden"
 	"headroom/kernels/gpu"
 	"headroom/kernels/matmul"
+	"headroom/kernels/recurrent"
 	"headroom/kernels/transfer"
 	"headroom/metal"
 )
@@ -35,7 +36,11 @@ var timings = func() map[string][]kernels.Timing {
 	all := map[string][]kernels.Timing{groupProducts: matmul.LargeTimings(),
 		groupAttention: attention.LargeTimings()}
 	for _, f := range golden.Families() {
-		if f.Name != "matmul" && f.Name != "attention" {
+		switch f.Name {
+		case "matmul", "attention":
+		case "recurrent":
+			all[groupOthers] = append(all[groupOthers], recurrent.LargeTimings()...)
+		default:
 			all[groupOthers] = append(all[groupOthers], kernels.Timings(f.Cases)...)
 		}
 	}
