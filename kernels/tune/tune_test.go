@@ -35,14 +35,14 @@ func device(t *testing.T) *gpu.Device {
 	return d
 }
 
-// some returns the cases of a family that reach every kernel, and every fifth of the others.
+// some returns the cases of a family that reach every kernel, and every ninth of the others.
 func some(t *testing.T, f golden.Family) (cases []kernels.Case) {
 	vectors, err := golden.Load(f.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, c := range f.Cases {
-		if i%5 == 0 || vectors[c.Name].Short {
+		if i%9 == 0 || vectors[c.Name].Short {
 			cases = append(cases, c)
 		}
 	}
