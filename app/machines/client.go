@@ -33,8 +33,9 @@ var ErrCertificate = errors.New("the machine shows another certificate than the 
 // certificate, if one is stored. It neither follows redirects, which could lead a key elsewhere,
 // nor changes the coding of answers. The caller keeps it, and closes its idle connections at last.
 func Client(m Machine) *http.Client {
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: keepAlive}
 	transport := &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAliveConfig: keepAlive}).DialContext,
+		DialContext:         dialer.DialContext,
 		TLSHandshakeTimeout: dialTimeout,
 		DisableCompression:  true,
 		MaxIdleConnsPerHost: maxIdleConnections,
