@@ -340,7 +340,7 @@ func TestFailover(t *testing.T) {
 			bad, good := newFake(t, "bad", broken), newFake(t, "good", says("fine"))
 			g := newRig(t, nowhere{}, bad, good)
 			// The conversation is the bad machine's, so that it comes first.
-			g.router.sessions.note(sessionOf(nil, mustRead(t, hello), "m"),
+			g.router.memory.sessions.note(sessionOf(nil, mustRead(t, hello), "m"),
 				g.router.machines()[0].stored.ID, 9, time.Now())
 			status, text, h := g.post(t, hello)
 			if status != 200 || text != "fine" || h.Get("Headroom-Machine") != "good" {
@@ -473,7 +473,7 @@ func TestHangs(t *testing.T) {
 	good := newFake(t, "good", says("fine"))
 	g := newRig(t, nowhere{}, bad, good)
 	first := g.router.machines()[0]
-	g.router.sessions.note(sessionOf(nil, mustRead(t, hello), "m"), first.stored.ID, 9, time.Now())
+	g.router.memory.sessions.note(sessionOf(nil, mustRead(t, hello), "m"), first.stored.ID, 9, time.Now())
 	done := make(chan string)
 	go func() {
 		_, text, _ := g.post(t, hello)

@@ -5,6 +5,7 @@ package route
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -168,6 +169,9 @@ func (m *machine) failed(err error) {
 	m.next = time.Time{}
 }
 
+// errRefusesKey is the error of a machine that wants another API key, or one at all.
+var errRefusesKey = errors.New("it refuses the API key")
+
 // errNotFound is the error of a machine without GET /api/machine.
 var errNotFound = errors.New("it has no such address")
 
@@ -228,7 +232,7 @@ func (m *machine) get(ctx context.Context, path string, document any) error {
 func statusError(status int) error {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return errors.New("it refuses the API key")
+		return errRefusesKey
 	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed:
 		return errNotFound
 	case status >= 300 && status < 400:
@@ -244,6 +248,10 @@ func plainError(err error) error {
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		return errors.New("it did not answer in time")
+	}
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		return certificate
 	}
 	for {
 		var op *net.OpError

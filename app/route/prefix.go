@@ -26,9 +26,6 @@ const (
 	defaultPrefixWait = 50 * time.Millisecond
 	// prefixBlock is the length of the blocks whose hashes are sent, in tokens.
 	prefixBlock = 128
-	// maxAsked is how many machines are asked at once.
-	maxAsked = 32
-
 	// The limits of a question. Blocks are made of the engine's pages of 32 tokens.
 	pageTokens     = 32
 	maxBlockTokens = 1024
@@ -56,52 +53,39 @@ type holder interface {
 
 type engineHash = engine.PrefixHash
 
-// askPrefixes asks all engines how much of the prompt they have cached.
-func (r *Router) askPrefixes(ctx context.Context, q *question, engines []target) {
-	tokens, err := q.Prompt()
-	if err != nil {
-		return // this machine cannot tell the prompt's tokens
-	}
-	q.tokens = len(tokens)
-	chain := engine.PrefixChain(tokens, prefixBlock)
-	if len(chain) == 0 {
+// canTell reports whether an engine can say what it has cached.
+func (e *target) canTell() bool {
+	return e.Resident && (e.machine == nil || e.stored.Kind == machines.Headroom)
+}
+
+// askPrefixes asks engines how much of the prompt they have cached.
+func (r *Router) askPrefixes(ctx context.Context, q *question, engines []target, ask []int) {
+	if len(ask) == 0 {
 		return
 	}
-	chain = chain[:min(len(chain), maxHashes)]
 	ctx, cancel := context.WithTimeout(ctx, r.o.PrefixWait)
 	defer cancel()
 	type answer struct {
 		engine int
+		ok     bool
 		prefixAnswer
 	}
-	answers := make(chan answer, len(engines))
-	asked := 0
-	for i := range engines {
-		e := &engines[i]
-		if !e.Resident || asked == maxAsked || e.machine != nil &&
-			e.stored.Kind != machines.Headroom {
-			continue
-		}
-		asked++
+	answers := make(chan answer, len(ask))
+	for _, i := range ask {
+		e, a := engines[i], answer{engine: i}
 		go func() {
-			var got prefixAnswer
-			ok := false
 			if e.machine == nil {
-				got, ok = r.heldHere(ctx, q.here, chain)
+				a.prefixAnswer, a.ok = r.heldHere(ctx, q.here, q.chain)
 			} else {
-				got, ok = e.askPrefix(ctx, e.model, chain)
+				a.prefixAnswer, a.ok = e.askPrefix(ctx, e.model, q.chain)
 			}
-			if !ok {
-				answers <- answer{engine: -1}
-				return
-			}
-			answers <- answer{i, got}
+			answers <- a
 		}()
 	}
-	for range asked {
+	for range ask {
 		select {
 		case a := <-answers:
-			if a.engine >= 0 {
+			if a.ok {
 				engines[a.engine].MemoryTokens = a.MemoryTokens
 				engines[a.engine].DiskTokens = a.DiskTokens
 			}

@@ -16,8 +16,11 @@
 //	route.go     the router, and the engines that may answer a request
 //	choose.go    the choice
 //	body.go      what is read of a request
+//	memory.go    what was sent to which engine
 //	sessions.go  conversations and their engines
+//	simulate.go  the same choice among simulated engines
 //	machine.go   another machine: its state, and requests that it runs
+//	probe.go     looking at a machine before it is added
 //	poll.go      asking machines for their state
 //	forward.go   sending a request and copying the answer
 //	headers.go   headers that are sent on
@@ -40,6 +43,7 @@ import (
 	"time"
 
 	"headroom/app/machines"
+	"headroom/engine"
 	"headroom/engine/guard"
 	"headroom/engine/problem"
 	"headroom/engine/server"
@@ -68,9 +72,9 @@ type Options struct {
 
 // Router chooses engines and forwards requests. Its methods are safe for concurrent use.
 type Router struct {
-	o        Options
-	log      *slog.Logger
-	sessions *sessions
+	o      Options
+	log    *slog.Logger
+	memory *memory
 	// list is what Active looks at: nil as long as there is no machine that is on.
 	list atomic.Pointer[[]*machine]
 
@@ -88,7 +92,7 @@ const hereID = ""
 func New(o Options) *Router {
 	o.Poll = cmp.Or(o.Poll, defaultPoll)
 	o.PrefixWait = cmp.Or(o.PrefixWait, defaultPrefixWait)
-	r := &Router{o: o, log: o.Log, sessions: newSessions(), running: map[*Running]bool{}}
+	r := &Router{o: o, log: o.Log, memory: newMemory(), running: map[*Running]bool{}}
 	if r.log == nil {
 		r.log = slog.Default()
 	}
@@ -134,8 +138,8 @@ type question struct {
 	session session
 	here    string // ID of the model on this machine; "": it does not have it
 	named   string // machine that the request names; "": none
-	tokens  int    // of the prompt, estimated from the body if exact is false
-	exact   bool
+	tokens  int    // of the prompt; estimated from the body without chain
+	chain   []engineHash
 }
 
 // engine is one that can answer a question.
@@ -246,23 +250,31 @@ func (r *Router) named(name string) *machine {
 func (r *Router) weigh(ctx context.Context, q *question, engines []target, hasPrompt bool) {
 	q.session = sessionOf(q.request.Header, &q.body, cmp.Or(q.here, q.body.Model))
 	q.tokens = len(q.Body) / bytesPerToken
-	last, known := r.sessions.last(q.session)
+	if hasPrompt && len(engines) > 1 {
+		if tokens, err := q.Prompt(); err == nil { // else this machine has no such tokenizer
+			q.tokens = len(tokens)
+			q.chain = engine.PrefixChain(tokens, prefixBlock)
+			q.chain = q.chain[:min(len(q.chain), maxHashes)]
+		}
+	}
+	ids := make([]string, len(engines))
 	for i := range engines {
 		e := &engines[i]
+		ids[i] = e.id()
 		if e.machine == nil {
 			r.weighHere(q, e)
 		} else {
 			e.weigh()
 		}
-		e.Conversations = r.sessions.conversations(e.id())
-		if known && last.engine == e.id() {
-			e.Sticky, e.MemoryTokens = true, last.tokens
-		}
-		e.Order = order(q.session, e.id())
 	}
-	if hasPrompt && len(engines) > 1 {
-		r.askPrefixes(ctx, q, engines)
+	list := candidates(engines)
+	ask := r.memory.prepare(q.session, q.chain, ids, list, func(i int) bool {
+		return len(q.chain) > 0 && len(engines) > 1 && engines[i].canTell()
+	})
+	for i := range engines {
+		engines[i].Candidate = list[i]
 	}
+	r.askPrefixes(ctx, q, engines, ask)
 }
 
 // weighHere does it for this machine.
@@ -292,7 +304,7 @@ func (r *Router) send(w http.ResponseWriter, q *question, engines []target) (ans
 			break
 		}
 		e := engines[i]
-		r.sessions.note(q.session, e.id(), q.tokens, time.Now())
+		r.memory.note(q.session, q.chain, e.id(), q.tokens, time.Now())
 		if e.machine == nil {
 			r.hereSent.Add(1)
 			context.AfterFunc(q.request.Context(), func() { r.hereSent.Add(-1) })
