@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"headroom/app/machines"
-	"headroom/engine"
 	"headroom/engine/guard"
 	"headroom/engine/problem"
 	"headroom/engine/server"
@@ -616,7 +615,7 @@ func TestPrefixQuestion(t *testing.T) {
 	for i := range tokens {
 		tokens[i] = int32(i * i)
 	}
-	want := engine.PrefixChain(tokens, prefixBlock)
+	want := newAsking(tokens)
 	got := make(chan []byte, 1)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, _ := io.ReadAll(r.Body)
@@ -629,9 +628,15 @@ func TestPrefixQuestion(t *testing.T) {
 	defer m.client.CloseIdleConnections()
 	a, ok := m.askPrefix(t.Context(), "m", want)
 	q, chain, err := parsePrefix(<-got)
-	if err != nil || !ok || a.MemoryTokens != 128 || q.Model != "m" || len(chain) != 2 ||
-		chain[1] != want[1] {
+	if err != nil || !ok || a.MemoryTokens != 128 || q.Model != "m" || len(chain) != 9 ||
+		chain[8] != want.chain[8] || q.BlockTokens != 32 {
 		t.Errorf("%+v %t, %+v %v", a, ok, q, err)
+	}
+	for n, block := range map[int]int{0: 32, 31: 32, 16_384: 32, 16_416: 64, 100_000: 256,
+		1_000_000: 1024} {
+		if got := newAsking(make([]int32, n)); got.block != block || len(got.chain) > maxSent {
+			t.Errorf("%d tokens: blocks of %d, %d hashes", n, got.block, len(got.chain))
+		}
 	}
 	for text, why := range map[string]string{
 		`{"model":"m","block_tokens":0,"hashes":["a"]}`:    "block_tokens",

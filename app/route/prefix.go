@@ -24,12 +24,14 @@ import (
 const (
 	// defaultPrefixWait is long for a local network, and short beside the reading of a prompt.
 	defaultPrefixWait = 50 * time.Millisecond
-	// prefixBlock is the length of the blocks whose hashes are sent, in tokens.
+	// prefixBlock is the length of the blocks by which requests are remembered, in tokens.
 	prefixBlock = 128
+	// maxSent is how many hashes are sent in one question. Longer prompts have longer blocks.
+	maxSent = 512
 	// The limits of a question. Blocks are made of the engine's pages of 32 tokens.
 	pageTokens     = 32
 	maxBlockTokens = 1024
-	maxHashes      = 1 << 15
+	maxHashes      = 1 << 14
 )
 
 // prefixQuestion is the body of POST /api/prefix.
@@ -53,6 +55,21 @@ type holder interface {
 
 type engineHash = engine.PrefixHash
 
+// asking is a question for prefixes.
+type asking struct {
+	chain []engineHash
+	block int // tokens
+}
+
+// newAsking returns the question for a prompt, with the shortest blocks that fit.
+func newAsking(tokens []int32) asking {
+	block := pageTokens
+	for len(tokens)/block > maxSent && block < maxBlockTokens {
+		block *= 2
+	}
+	return asking{engine.PrefixChain(tokens[:min(len(tokens), maxSent*block)], block), block}
+}
+
 // canTell reports whether an engine can say what it has cached.
 func (e *target) canTell() bool {
 	return e.Resident && (e.machine == nil || e.stored.Kind == machines.Headroom)
@@ -75,9 +92,9 @@ func (r *Router) askPrefixes(ctx context.Context, q *question, engines []target,
 		e, a := engines[i], answer{engine: i}
 		go func() {
 			if e.machine == nil {
-				a.prefixAnswer, a.ok = r.heldHere(ctx, q.here, q.chain)
+				a.prefixAnswer, a.ok = r.heldHere(ctx, q.here, q.asking)
 			} else {
-				a.prefixAnswer, a.ok = e.askPrefix(ctx, e.model, q.chain)
+				a.prefixAnswer, a.ok = e.askPrefix(ctx, e.model, q.asking)
 			}
 			answers <- a
 		}()
@@ -96,8 +113,7 @@ func (r *Router) askPrefixes(ctx context.Context, q *question, engines []target,
 }
 
 // heldHere returns what this machine has cached.
-func (r *Router) heldHere(ctx context.Context, model string, chain []engineHash) (a prefixAnswer,
-	ok bool) {
+func (r *Router) heldHere(ctx context.Context, model string, q asking) (a prefixAnswer, ok bool) {
 	m, err := r.o.Here.Acquire(model)
 	if err != nil {
 		return a, false
@@ -106,16 +122,17 @@ func (r *Router) heldHere(ctx context.Context, model string, chain []engineHash)
 	if !ok {
 		return a, false
 	}
-	a.MemoryTokens, ok = h.Held(ctx, chain, prefixBlock)
+	a.MemoryTokens, ok = h.Held(ctx, q.chain, q.block)
 	return a, ok
 }
 
 // askPrefix asks a machine what it has cached.
-func (m *machine) askPrefix(ctx context.Context, model string, chain []engineHash) (a prefixAnswer,
+func (m *machine) askPrefix(ctx context.Context, model string, of asking) (a prefixAnswer,
 	ok bool) {
-	q := prefixQuestion{Model: model, BlockTokens: prefixBlock, Hashes: make([]string, len(chain))}
-	for i := range chain {
-		q.Hashes[i] = hex.EncodeToString(chain[i][:])
+	q := prefixQuestion{Model: model, BlockTokens: of.block,
+		Hashes: make([]string, len(of.chain))}
+	for i := range of.chain {
+		q.Hashes[i] = hex.EncodeToString(of.chain[i][:])
 	}
 	body, err := json.Marshal(q)
 	if err != nil {

@@ -136,10 +136,11 @@ type question struct {
 	request *http.Request
 	body    body
 	session session
-	here    string // ID of the model on this machine; "": it does not have it
-	named   string // machine that the request names; "": none
-	tokens  int    // of the prompt; estimated from the body without chain
-	chain   []engineHash
+	here    string       // ID of the model on this machine; "": it does not have it
+	named   string       // machine that the request names; "": none
+	tokens  int          // of the prompt; estimated from the body without chain
+	chain   []engineHash // of blocks of prefixBlock
+	asking  asking
 }
 
 // engine is one that can answer a question.
@@ -254,7 +255,7 @@ func (r *Router) weigh(ctx context.Context, q *question, engines []target, hasPr
 		if tokens, err := q.Prompt(); err == nil { // else this machine has no such tokenizer
 			q.tokens = len(tokens)
 			q.chain = engine.PrefixChain(tokens, prefixBlock)
-			q.chain = q.chain[:min(len(q.chain), maxHashes)]
+			q.asking = newAsking(tokens)
 		}
 	}
 	ids := make([]string, len(engines))
@@ -269,7 +270,7 @@ func (r *Router) weigh(ctx context.Context, q *question, engines []target, hasPr
 	}
 	list := candidates(engines)
 	ask := r.memory.prepare(q.session, q.chain, ids, list, func(i int) bool {
-		return len(q.chain) > 0 && len(engines) > 1 && engines[i].canTell()
+		return len(q.asking.chain) > 0 && len(engines) > 1 && engines[i].canTell()
 	})
 	for i := range engines {
 		engines[i].Candidate = list[i]
