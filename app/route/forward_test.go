@@ -45,7 +45,7 @@ type fake struct {
 	key      string       // that the machine wants
 }
 
-func newFake(t *testing.T, name string, answer http.HandlerFunc) *fake {
+func newFake(t testing.TB, name string, answer http.HandlerFunc) *fake {
 	t.Helper()
 	f := &fake{name: name, answer: answer}
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -86,7 +86,7 @@ type rig struct {
 }
 
 // newRig returns a rig that knows the state of its machines.
-func newRig(t *testing.T, here Here, fakes ...*fake) *rig {
+func newRig(t testing.TB, here Here, fakes ...*fake) *rig {
 	t.Helper()
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "autolaunch:") // no keychain
 	store, err := machines.Open(t.TempDir())
@@ -147,7 +147,7 @@ func (g *rig) add(do func()) {
 	do()
 }
 
-func eventually(t *testing.T, is func() bool) {
+func eventually(t testing.TB, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -649,5 +649,38 @@ func TestPrefixQuestion(t *testing.T) {
 			why) {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// TestPreviousResponse: a request that follows a stored response goes where that is.
+func TestPreviousResponse(t *testing.T) {
+	stores := func(name string) http.HandlerFunc {
+		return says(`{"id":"resp_` + name + `","object":"response"}`)
+	}
+	a, b := newFake(t, "a", stores("a")), newFake(t, "b", stores("b"))
+	g := newRig(t, nowhere{}, a, b)
+	send := func(body string) string {
+		response, err := http.Post(g.URL+"/v1/responses", "", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		text, _ := io.ReadAll(response.Body)
+		return string(text)
+	}
+	first := send(`{"model":"m","input":"x"}`)
+	id := text([]byte(first[strings.Index(first, `"resp`):strings.Index(first, `,`)]))
+	eventually(t, func() bool { // it is noted after the last byte
+		_, ok := g.router.memory.sessions.last(responseSession(id))
+		return ok
+	})
+	for i := range 6 {
+		if got := send(fmt.Sprintf(`{"model":"m","input":"%d","previous_response_id":"%s"}`, i,
+			id)); got != first {
+			t.Errorf("%s, want %s", got, first)
+		}
+	}
+	if got := send(`{"model":"m","input":"x","previous_response_id":"resp_x"}`); got != "here" {
+		t.Error(got)
 	}
 }

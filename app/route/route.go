@@ -16,6 +16,7 @@
 //	route.go     the router, and the engines that may answer a request
 //	choose.go    the choice
 //	body.go      what is read of a request
+//	skim.go      finding values in JSON
 //	memory.go    what was sent to which engine
 //	sessions.go  conversations and their engines
 //	simulate.go  the same choice among simulated engines
@@ -138,6 +139,7 @@ type question struct {
 	session session
 	here    string       // ID of the model on this machine; "": it does not have it
 	named   string       // machine that the request names; "": none
+	only    string       // ID of the machine that must answer; "": any
 	tokens  int          // of the prompt; estimated from the body without chain
 	chain   []engineHash // of blocks of prefixBlock
 	asking  asking
@@ -168,6 +170,9 @@ func (r *Router) Answer(w http.ResponseWriter, request *http.Request, a *server.
 	if q.body, ok = readBody(a.Body); !ok {
 		return false, nil
 	}
+	if q.body.previous != "" && !r.findPrevious(q) {
+		return false, nil // this machine has the earlier response, or nobody does
+	}
 	engines, err := r.engines(q, route.only)
 	if err != nil || !slices.ContainsFunc(engines, func(e target) bool {
 		return e.machine != nil
@@ -181,33 +186,49 @@ func (r *Router) Answer(w http.ResponseWriter, request *http.Request, a *server.
 	return r.send(w, q, engines)
 }
 
+// responseSession stands for a response that a machine has stored. Requests that follow it go there.
+func responseSession(id string) session { return hashed("", "response", []byte(id)) }
+
+// findPrevious finds the machine that has the response which a request follows. It reports whether
+// another machine has it.
+func (r *Router) findPrevious(q *question) bool {
+	id, ok := r.memory.sessions.last(responseSession(q.body.previous))
+	if !ok || id == hereID {
+		return false
+	}
+	q.only = id
+	return true
+}
+
 // bytesPerToken estimates the tokens of a body.
 const bytesPerToken = 4
 
 // engines returns the engines that have the model of a request. The error says that the only
 // machines that have it do not answer.
 func (r *Router) engines(q *question, onlyHeadrooms bool) (list []target, err error) {
-	name := q.body.Model
+	name := q.body.model
 	if at := strings.LastIndex(name, machineSign); at >= 0 {
 		if m := r.named(name[at+len(machineSign):]); m != nil {
 			q.named, name = m.stored.Name, name[:at]
 		}
 	}
 	if id, err := r.o.Here.Resolve(name); err == nil && q.named == "" {
-		if q.Caller != nil && !q.Caller.Allows(id) {
+		if !q.allows(id) {
 			return nil, nil // the server says so
 		}
 		q.here = id
-		list = append(list, target{model: name})
+		if q.only == "" {
+			list = append(list, target{model: name})
+		}
 	}
 	wanted := cmp.Or(q.here, name)
 	var silent []*machine
 	for _, m := range r.machines() {
-		if q.named != "" && q.named != m.stored.Name {
+		if q.named != "" && q.named != m.stored.Name || q.only != "" && q.only != m.stored.ID {
 			continue
 		}
 		model := m.find(wanted)
-		if model == nil || q.Caller != nil && !q.Caller.Allows(model.ID) ||
+		if model == nil || !q.allows(model.ID) ||
 			m.stored.Kind != machines.Headroom && (onlyHeadrooms || q.isPrivate()) {
 			continue
 		}
@@ -232,9 +253,15 @@ func (r *Router) engines(q *question, onlyHeadrooms bool) (list []target, err er
 // machineSign is between the name of a model and that of a machine in a request: MODEL@MACHINE.
 const machineSign = "@"
 
+// allows reports whether the request's key may use a model.
+func (q *question) allows(id string) bool {
+	base, _, adapted := server.CutAdapter(id)
+	return q.Caller == nil || q.Caller.Allows(id) || adapted && q.Caller.Allows(base)
+}
+
 // isPrivate reports whether a request says where it may be cached. Only a Headroom understands it.
 func (q *question) isPrivate() bool {
-	return q.request.Header.Get("Headroom-Cache") != "" || len(q.body.Cache) > 0
+	return q.request.Header.Get("Headroom-Cache") != "" || q.body.private
 }
 
 // named returns the machine with a name; nil: there is none.
@@ -249,7 +276,7 @@ func (r *Router) named(name string) *machine {
 
 // weigh finds out what the choice needs to know of the engines.
 func (r *Router) weigh(ctx context.Context, q *question, engines []target, hasPrompt bool) {
-	q.session = sessionOf(q.request.Header, &q.body, cmp.Or(q.here, q.body.Model))
+	q.session = sessionOf(q.request.Header, &q.body, cmp.Or(q.here, q.body.model))
 	q.tokens = len(q.Body) / bytesPerToken
 	if hasPrompt && len(engines) > 1 {
 		if tokens, err := q.Prompt(); err == nil { // else this machine has no such tokenizer

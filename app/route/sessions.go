@@ -37,6 +37,17 @@ func newSessions() *sessions {
 	return &sessions{known: map[session]*list.Element{}, count: map[string]int{}}
 }
 
+// last returns the ID of the engine that answered a conversation last. ok is false if it is new.
+func (s *sessions) last(of session) (engine string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.known[of]
+	if e == nil {
+		return "", false
+	}
+	return e.Value.(*lastAnswer).engine, true
+}
+
 // prepare adds to the engines with these IDs what is known of a conversation.
 func (s *sessions) prepare(of session, ids []string, list []Candidate) {
 	s.mu.Lock()
