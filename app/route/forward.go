@@ -71,11 +71,11 @@ func (f *failure) answer(w http.ResponseWriter, q *question, m *machine) (bool, 
 // forward sends a request to an engine and copies its answer. It returns nil once an answer has
 // begun, whatever becomes of it.
 func (r *Router) forward(w http.ResponseWriter, q *question, e *target) *failure {
-	answers, end := r.begin(q, e)
-	defer end()
-	defer e.machine.begin(e.model)()
 	ctx, cancel := context.WithCancelCause(q.request.Context())
 	defer cancel(nil)
+	answers, end := r.begin(q, e, cancel)
+	defer end()
+	defer e.machine.begin(e.model)()
 	defer e.watch(ctx, cancel)()
 	body := q.Body
 	if e.model != q.body.model {
@@ -125,6 +125,9 @@ func (e *target) lost(ctx context.Context, q *question, err error) *failure {
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
+	}
+	if errors.Is(err, errCancelled) {
+		return &failure{err: err, final: true}
 	}
 	err = plainError(err)
 	e.failed(err)
@@ -192,7 +195,7 @@ func (r *Router) copy(w http.ResponseWriter, q *question, e *target, ctx context
 	}
 	q.Used(c.used())
 	if id := c.responseID(); id != "" && q.Pattern == "POST /v1/responses" {
-		r.memory.sessions.note(responseSession(id), e.id(), 0, time.Now())
+		r.memory.responses.note(responseSession(id), e.id(), 0, time.Now())
 	}
 	if err == io.EOF {
 		_ = c.flush()
@@ -203,9 +206,12 @@ func (r *Router) copy(w http.ResponseWriter, q *question, e *target, ctx context
 		return nil
 	}
 	failed := e.lost(ctx, q, err)
-	p := problem.Wrap(problem.Upstream, failed.err,
-		fmt.Sprintf("The machine %q did not finish its answer", e.stored.Name),
-		"Send the request again.")
+	p := errCancelled
+	if !errors.Is(failed.err, errCancelled) {
+		p = problem.Wrap(problem.Upstream, failed.err,
+			fmt.Sprintf("The machine %q did not finish its answer", e.stored.Name),
+			"Send the request again.")
+	}
 	q.Failed(p)
 	if !c.lines {
 		panic(http.ErrAbortHandler) // the client must see that it did not get the whole answer

@@ -472,7 +472,8 @@ func TestHangs(t *testing.T) {
 	good := newFake(t, "good", says("fine"))
 	g := newRig(t, nowhere{}, bad, good)
 	first := g.router.machines()[0]
-	g.router.memory.sessions.note(sessionOf(nil, mustRead(t, hello), "m"), first.stored.ID, 9, time.Now())
+	g.router.memory.sessions.note(sessionOf(nil, mustRead(t, hello), "m"), first.stored.ID, 9,
+		time.Now())
 	done := make(chan string)
 	go func() {
 		_, text, _ := g.post(t, hello)
@@ -671,7 +672,7 @@ func TestPreviousResponse(t *testing.T) {
 	first := send(`{"model":"m","input":"x"}`)
 	id := text([]byte(first[strings.Index(first, `"resp`):strings.Index(first, `,`)]))
 	eventually(t, func() bool { // it is noted after the last byte
-		_, ok := g.router.memory.sessions.last(responseSession(id))
+		_, ok := g.router.memory.responses.last(responseSession(id))
 		return ok
 	})
 	for i := range 6 {
@@ -682,5 +683,44 @@ func TestPreviousResponse(t *testing.T) {
 	}
 	if got := send(`{"model":"m","input":"x","previous_response_id":"resp_x"}`); got != "here" {
 		t.Error(got)
+	}
+}
+
+// TestCancelHere: Cancel ends a request before and after its first byte, and no other machine gets
+// it.
+func TestCancelHere(t *testing.T) {
+	for _, begins := range []bool{false, true} {
+		arrived := make(chan struct{})
+		f := newFake(t, "a", func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			if begins {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, "data: 1\n\n")
+				w.(http.Flusher).Flush()
+			}
+			close(arrived)
+			<-r.Context().Done()
+		})
+		other := newFake(t, "b", says("b"))
+		g := newRig(t, nowhere{}, f, other)
+		g.router.memory.sessions.note(sessionOf(nil, mustRead(t, hello), "m"),
+			g.router.machines()[0].stored.ID, 9, time.Now())
+		done := make(chan string)
+		go func() {
+			_, text, _ := g.post(t, hello)
+			done <- text
+		}()
+		<-arrived
+		if g.router.Cancel("another") || !g.router.Cancel("req") {
+			t.Error("Cancel does not know the request")
+		}
+		if text := <-done; !strings.Contains(text, "The request was cancelled") ||
+			other.requests.Load() != 0 {
+			t.Errorf("begins %t: %q, %d requests to the other machine", begins, text,
+				other.requests.Load())
+		}
+		if s := g.router.States(); len(s) != 2 || s[0].Err != nil || len(s[0].Models) != 1 {
+			t.Errorf("%+v", s)
+		}
 	}
 }

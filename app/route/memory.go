@@ -13,7 +13,8 @@ import (
 
 // memory remembers requests. Its methods are safe for concurrent use.
 type memory struct {
-	sessions *sessions
+	sessions  *sessions
+	responses *sessions // stored ones, by responseSession
 
 	mu     sync.Mutex
 	places map[engineHash]*list.Element
@@ -38,7 +39,8 @@ const (
 )
 
 func newMemory() *memory {
-	return &memory{sessions: newSessions(), places: map[engineHash]*list.Element{}}
+	return &memory{sessions: newSessions(), responses: newSessions(),
+		places: map[engineHash]*list.Element{}}
 }
 
 // depths calls do with 1, 2, 4 and so on, and with n: the lengths of the prefixes, in blocks, that

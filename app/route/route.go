@@ -24,6 +24,7 @@
 //	probe.go     looking at a machine before it is added
 //	poll.go      asking machines for their state
 //	forward.go   sending a request and copying the answer
+//	running.go   what the pages show
 //	headers.go   headers that are sent on
 //	prefix.go    how much of a prompt the machines have cached
 //	dialect.go   GET /api/machine and POST /api/prefix
@@ -186,13 +187,14 @@ func (r *Router) Answer(w http.ResponseWriter, request *http.Request, a *server.
 	return r.send(w, q, engines)
 }
 
-// responseSession stands for a response that a machine has stored. Requests that follow it go there.
+// responseSession stands for a response that a machine has stored. Requests that follow it go
+// there.
 func responseSession(id string) session { return hashed("", "response", []byte(id)) }
 
 // findPrevious finds the machine that has the response which a request follows. It reports whether
 // another machine has it.
 func (r *Router) findPrevious(q *question) bool {
-	id, ok := r.memory.sessions.last(responseSession(q.body.previous))
+	id, ok := r.memory.responses.last(responseSession(q.body.previous))
 	if !ok || id == hereID {
 		return false
 	}
@@ -345,6 +347,9 @@ func (r *Router) send(w http.ResponseWriter, q *question, engines []target) (ans
 		if ctx := q.request.Context(); ctx.Err() != nil {
 			return false, context.Cause(ctx)
 		}
+		if errors.Is(failed.err, errCancelled) {
+			return false, errCancelled
+		}
 		if engines = slices.Delete(engines, i, i+1); len(engines) == 0 || failed.final {
 			return failed.answer(w, q, e.machine)
 		}
@@ -362,52 +367,3 @@ func candidates(engines []target) []Candidate {
 	}
 	return list
 }
-
-// Running is a request that another machine answers.
-type Running struct {
-	ID      string
-	Machine string
-	Model   string
-	Client  string // the name of the program
-	Key     string // the name of the API key; "": it has none
-	Begun   time.Time
-	Answers bool // the answer has begun
-}
-
-// Running returns the requests that other machines answer, the oldest first.
-func (r *Router) Running() []Running {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	list := make([]Running, 0, len(r.running))
-	for one := range r.running {
-		list = append(list, *one)
-	}
-	slices.SortFunc(list, func(a, b Running) int {
-		return cmp.Or(a.Begun.Compare(b.Begun), strings.Compare(a.ID, b.ID))
-	})
-	return list
-}
-
-// begin adds a request to Running until end is called.
-func (r *Router) begin(q *question, e *target) (answers, end func()) {
-	one := &Running{ID: q.ID, Machine: e.stored.Name, Model: e.model, Client: q.Client,
-		Begun: time.Now()}
-	if q.Caller != nil {
-		one.Key = q.Caller.Name
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.running[one] = true
-	return func() {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			one.Answers = true
-		}, func() {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			delete(r.running, one)
-		}
-}
-
-// errGone is the cause of the end of a request whose machine has gone.
-var errGone = errors.New("it has not answered for some time")
