@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -447,7 +448,7 @@ func TestPrefixQuestion(t *testing.T) {
 	for i := range tokens {
 		tokens[i] = int32(i * i)
 	}
-	want := newAsking(tokens)
+	want := newHeldQuestion(tokens, []int{7, 32, 290})
 	got := make(chan []byte, 1)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, _ := io.ReadAll(r.Body)
@@ -459,22 +460,25 @@ func TestPrefixQuestion(t *testing.T) {
 		func() (string, error) { return "", nil })
 	defer m.client.CloseIdleConnections()
 	a, ok := m.askPrefix(t.Context(), "m", want)
-	q, chain, err := parsePrefix(<-got)
-	if err != nil || !ok || a.MemoryTokens != 128 || q.Model != "m" || len(chain) != 9 ||
-		chain[8] != want.chain[8] || q.BlockTokens != 32 {
-		t.Errorf("%+v %t, %+v %v", a, ok, q, err)
+	model, q, err := parsePrefix(<-got)
+	if err != nil || !ok || a.MemoryTokens != 128 || model != "m" || len(q.Chain) != 9 ||
+		len(q.Ends) != 2 || !reflect.DeepEqual(q, want) {
+		t.Errorf("%+v %t, %s %+v %v", a, ok, model, q, err)
 	}
 	for n, block := range map[int]int{0: 32, 31: 32, 16_384: 32, 16_416: 64, 100_000: 256,
-		1_000_000: 1024} {
-		if got := newAsking(make([]int32, n)); got.block != block || len(got.chain) > maxSent {
-			t.Errorf("%d tokens: blocks of %d, %d hashes", n, got.block, len(got.chain))
+		1_000_000: 256} {
+		if got := newHeldQuestion(make([]int32, n), nil); got.BlockTokens != block ||
+			len(got.Chain) != n/block {
+			t.Errorf("%d tokens: blocks of %d, %d hashes", n, got.BlockTokens, len(got.Chain))
 		}
 	}
 	for text, why := range map[string]string{
 		`{"model":"m","block_tokens":0,"hashes":["a"]}`:    "block_tokens",
-		`{"model":"m","block_tokens":100,"hashes":["a"]}`:  "multiple of 32",
+		`{"model":"m","block_tokens":100,"hashes":["a"]}`:  "expected 32, 64, 128 or 256",
 		`{"model":"m","block_tokens":128,"hashes":[]}`:     "expected 1",
 		`{"model":"m","block_tokens":128,"hashes":["zz"]}`: "hashes[0]",
+		`{"model":"m","block_tokens":32,"hashes":["` + strings.Repeat("0", 32) +
+			`"],"ends":[{"tokens":65,"hash":"` + strings.Repeat("0", 32) + `"}]}`: "ends[0].tokens",
 		`[]`: "not", `{`: "JSON",
 	} {
 		if _, _, err := parsePrefix([]byte(text)); err == nil || !strings.Contains(err.Error(),

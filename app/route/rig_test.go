@@ -120,11 +120,11 @@ func newRig(t testing.TB, here Here, fakes ...*fake) *rig {
 func (g *rig) serve(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	a := &server.Asked{Pattern: "POST " + r.URL.Path, Body: body, ID: "req",
-		Prompt: func() ([]int32, error) {
+		Prompt: func() ([]int32, []int, error) {
 			if g.prompt == nil {
-				return nil, errors.New("no tokenizer")
+				return nil, nil, errors.New("no tokenizer")
 			}
-			return g.prompt, nil
+			return g.prompt, []int{7, 100}, nil
 		},
 		ErrorEvent: func(_ string, err error) []byte {
 			return []byte("data: ERROR " + err.Error() + "\n\n")
