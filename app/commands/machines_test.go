@@ -75,9 +75,10 @@ func TestMachinesCommands(t *testing.T) {
 		says(run(1, append([]string{"add"}, c.args...)...), c.want...)
 	}
 	says(run(0), "no other machines")
-	says(run(0, "add", desk.URL, "--name", "desk", "--api-key-file", key), "a Headroom with 1 model")
-	says(run(0, "add", cloud.URL+"/v1", "--model", "a", "--model", "c"), "a server with OpenAI's API",
-		"2 models", "no model c now")
+	says(run(0, "add", desk.URL, "--name", "desk", "--api-key-file", key),
+		"a Headroom with 1 model")
+	says(run(0, "add", cloud.URL+"/v1", "--model", "a", "--model", "c"),
+		"a server with OpenAI's API", "2 models", "no model c now")
 	says(run(1, "add", desk.URL, "--name", "DESK", "--api-key-file", key), "already")
 	says(run(0, "list"), "desk", "127.0.0.1", "a, c", "on")
 	says(run(0, "check"), "desk answers in", "o/m, in memory, 2 requests", "2 models")

@@ -119,7 +119,7 @@ func TestReadmeCommands(t *testing.T) {
 	})
 	r := newShell(t)
 	ran := map[string]int{}
-	var studio *serverProcess // another machine, from the line that adds it to the one that removes it
+	var studio *serverProcess // another machine, until the line that removes it
 	for _, line := range lines {
 		words := strings.Fields(line)
 		ran[strings.Join(words[:2], " ")]++
