@@ -17,6 +17,7 @@ import (
 	"headroom/engine/device"
 	"headroom/engine/loop"
 	"headroom/engine/plan"
+	"headroom/engine/prefix"
 	"headroom/engine/problem"
 	"headroom/engine/runner"
 	"headroom/engine/sched"
@@ -390,6 +391,28 @@ func (e *Engine) SetDraftGain(gain float64) { e.loop.SetDraftGain(gain) }
 // CachedPrefixes lists the prefixes in memory, the least recently used first. It waits for the step
 // in progress.
 func (e *Engine) CachedPrefixes() []CachedPrefix { return e.loop.CachedPrefixes() }
+
+// Held returns how much of a prompt, of which only hashes are known, is cached; see
+// loop.Loop.Held. ok is false if ctx ends first.
+func (e *Engine) Held(ctx context.Context, q HeldQuestion) (h Held, ok bool) {
+	return e.loop.Held(ctx, q)
+}
+
+// NewHeldQuestion returns the question for a prompt; see loop.NewHeldQuestion.
+func NewHeldQuestion(tokens []int32, blockTokens int, positions []int) HeldQuestion {
+	return loop.NewHeldQuestion(tokens, blockTokens, positions)
+}
+
+// PrefixChain returns the hashes of the whole blocks of a prompt.
+func PrefixChain(tokens []int32, blockTokens int) []PrefixHash {
+	return prefix.Chain(tokens, blockTokens)
+}
+
+// ExtendPrefixChain adds to the PrefixChain of the first of the tokens the hashes of the blocks
+// after them.
+func ExtendPrefixChain(chain []PrefixHash, tokens []int32, blockTokens int) []PrefixHash {
+	return prefix.ExtendChain(chain, tokens, blockTokens)
+}
 
 // StoredModel returns the key of the model's blocks in the block store. Without a block store it
 // returns the zero value.

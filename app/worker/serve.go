@@ -128,6 +128,13 @@ func (s *session) handle(message *toWorker) {
 			freed := e.Shrink(message.Shrink.KeepBytes)
 			s.send(&fromWorker{Forgotten: &forgotten{message.Shrink.Call, freed}})
 		})
+	case message.Held != nil:
+		s.working.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), message.Held.Patience)
+			defer cancel()
+			found, ok := e.Held(ctx, message.Held.question())
+			s.send(&fromWorker{Held: &held{message.Held.Call, found, ok}})
+		})
 	case message.Prefixes != nil:
 		s.working.Go(func() {
 			s.send(&fromWorker{Prefixes: &prefixes{*message.Prefixes, e.CachedPrefixes()}})

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 1e67fb730c37ec8cdf608e91c93fea070f069b6256491b03b1b911ae3a982773
+// SHA-256 of openapi.json: 599f02ab92ba2506b1e1582ee4e2f7f7297331de63778418410708a82fedfe68
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -615,6 +615,7 @@ export interface HostRequest {
   id: string;
   key: string;
   lacksBytes: number;
+  machine?: string;
   model: string;
   phase: 'waiting' | 'prefill' | 'decode';
   promptDoneTokens: number;
@@ -829,6 +830,44 @@ export interface LogsLine {
   level: 'DEBUG' | 'INFO' | 'WARN' | 'ERROR';
   message: string;
   number: number;
+}
+
+export interface Machine {
+  certificate: string;
+  error: string;
+  hasKey: boolean;
+  id: string;
+  kind: string;
+  models: MachineModel[];
+  name: string;
+  off: boolean;
+  paired: boolean;
+  requests: number;
+  roomBytes: number;
+  url: string;
+  usedModels: string[];
+}
+
+export interface MachineChange {
+  apiKey?: string;
+  certificate?: string;
+  kind?: string;
+  name?: string;
+  off?: boolean;
+  url?: string;
+  usedModels?: string[];
+}
+
+export interface MachineList {
+  error: string;
+  machines: Machine[];
+}
+
+export interface MachineModel {
+  contextTokens: number;
+  id: string;
+  loaded: boolean;
+  requests: number;
 }
 
 export interface MemoryLedger {
@@ -1182,6 +1221,10 @@ export interface Schemas {
   JobList: JobList;
   LogLines: LogLines;
   LogsLine: LogsLine;
+  Machine: Machine;
+  MachineChange: MachineChange;
+  MachineList: MachineList;
+  MachineModel: MachineModel;
   MemoryLedger: MemoryLedger;
   MemorySegment: MemorySegment;
   ModelSettings: ModelSettings;
@@ -1259,6 +1302,8 @@ export const nested: Record<string, Record<string, string>> = {
   Job: { error: 'HostError', training: 'TrainStatus' },
   JobList: { jobs: '[]Job' },
   LogLines: { lines: '[]LogsLine' },
+  Machine: { models: '[]MachineModel', usedModels: '[]' },
+  MachineList: { machines: '[]Machine' },
   MemoryLedger: { segments: '[]MemorySegment' },
   ModelSettings: { readOnly: '[]', settings: 'SettingsModel' },
   ModelsEvent: { changes: '[]HostModelChange' },
