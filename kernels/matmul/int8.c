@@ -10,8 +10,8 @@
 // and scales halved, and there are no biases. An offset makes its elements unsigned bytes for the
 // products, and what the offset adds to a dot is subtracted again, exactly. All paths use this
 // arithmetic and differ only in their loops: few rows of activations read packed weights directly
-// (int8_few.h), some read a slice of them (int8_slice.h), and many share a panel (int8_panel.h,
-// int8_amx.h).
+// (int8_few.h), some read a slice of them (int8_slice.h, int8_slice4.h), and many share a panel
+// (int8_panel.h, int8_amx.h).
 #ifdef ISA
 #include "../common/affine.h"
 #include "../common/mxfp4.h"
@@ -22,15 +22,22 @@
 #include "int8_panel.h"
 #if MAX_SLICE_ROWS
 #include "int8_slice.h"
+#include "int8_slice4.h"
 #endif
 
 static const struct matmul_policy KERNEL(policy) = {MAX_SLICE_ROWS ? MAX_SLICE_ROWS : MAX_FEW_ROWS,
-                                                    PANEL_SPLIT, WEIGHT_STREAMS};
+                                                    PANEL_SPLIT, WEIGHT_STREAMS, MAX_SLICE4_ROWS};
 
 static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q,
                               const float *params, const void *packed, const matmul_rows *r,
                               void *scratch) {
-    if (r->count <= MAX_FEW_ROWS) KERNEL(few_rows)(w, from, to, q, params, r);
+#if MAX_SLICE_ROWS
+    if (w->bits == 4 && r->count <= MAX_SLICE4_ROWS)
+        KERNEL(slice4_rows)(w, from, to, q, params, r);
+    else
+#endif
+        if (r->count <= MAX_FEW_ROWS)
+        KERNEL(few_rows)(w, from, to, q, params, r);
 #if MAX_SLICE_ROWS
     else if (r->count <= MAX_SLICE_ROWS) KERNEL(slice_rows)(w, from, to, q, params, r);
 #endif
@@ -38,7 +45,7 @@ static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, 
 }
 
 #if ISA == ISA_VNNI
-static const struct matmul_policy policy_amx = {MAX_SLICE_ROWS_AMX, PANEL_SPLIT, WEIGHT_STREAMS};
+static const struct matmul_policy policy_amx = {MAX_SLICE_ROWS_AMX, PANEL_SPLIT, WEIGHT_STREAMS, 0};
 
 // GCC before 11 does not support AMX, and clang allows one set of targets for a function.
 #if !defined(__clang__) && __GNUC__ >= 11
@@ -50,8 +57,8 @@ static const struct matmul_policy policy_amx = {MAX_SLICE_ROWS_AMX, PANEL_SPLIT,
 static void int8_rows_amx(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q,
                           const float *params, const void *packed, const matmul_rows *r,
                           void *scratch) {
-    if (r->count <= MAX_SLICE_ROWS_AMX)
-        KERNEL(int8_rows)(w, from, to, q, params, packed, r, scratch);
+    if (r->count <= MAX_FEW_ROWS) KERNEL(few_rows)(w, from, to, q, params, r);
+    else if (r->count <= MAX_SLICE_ROWS_AMX) KERNEL(slice_rows)(w, from, to, q, params, r);
     else KERNEL(amx_rows)(w, from, to, packed, r, scratch);
 }
 #endif
