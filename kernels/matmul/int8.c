@@ -32,7 +32,9 @@ static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, 
                               const float *params, const void *packed, const matmul_rows *r,
                               void *scratch) {
 #if MAX_SLICE_ROWS
-    if (w->bits == 4 && r->count <= MAX_SLICE4_ROWS)
+    // With fewer units, adding up the accumulators costs one or two rows more than slices save.
+    if (w->bits == 4 && r->count <= MAX_SLICE4_ROWS &&
+        (r->count > 2 || w->k / matmul_unit(w) >= 16))
         KERNEL(slice4_rows)(w, from, to, q, params, r);
     else
 #endif

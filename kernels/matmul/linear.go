@@ -119,7 +119,9 @@ func (o *Linear) Stretches(c *cpu.Context, worker int) (all []cpu.Stretch) {
 	first := grain(c.Threads, n, blockRows*o.X.Cols, 1) * blockRows
 	eachPart(o.Parts, n*worker/c.Threads, n*(worker+1)/c.Threads, func(p *Part, from, to int) {
 		streams := max(policyOf(c.ISA).streams, 1)
-		if p.W.Bits == 4 && o.X.Rows <= policyOf(c.ISA).slice4Rows {
+		unit := packingOf(c.ISA, p.W).unit // 0 for weights of floats
+		if p.W.Bits == 4 && unit > 0 && o.X.Rows <= policyOf(c.ISA).slice4Rows &&
+			(o.X.Rows > 2 || p.W.K/unit >= 16) { // as in int8.c
 			streams = 1
 		}
 		for ; from < to && left > 0; from += first {
