@@ -49,16 +49,16 @@ var layers = []row{
 		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/guard", "engine/sched",
 		"engine/blockstore", "engine/cachemiss",
 		"app/settings", "app/stored", "app/login", "app/logs", "app/version", "app/demo",
-		"app/jobs",
+		"app/jobs", "app/keychain",
 		"frontend",
 	}},
 	{"A prompt cache as a file: the entries of engine/blockstore in one.", []string{
 		"engine/promptfile",
 	}},
-	{"The chats of the Chat page, on disk, the installation's key, and the endpoint's API keys.",
-		[]string{
-			"app/chats", "app/vault", "app/keys",
-		}},
+	{"The chats of the Chat page, on disk, the installation's key, the endpoint's API keys, and " +
+		"the other machines whose engines it uses.", []string{
+		"app/chats", "app/vault", "app/keys", "app/machines",
+	}},
 	{"Setting up coding agents: their configuration files, keys and commands.", []string{
 		"app/agents",
 	}},
