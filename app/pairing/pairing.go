@@ -26,7 +26,9 @@
 package pairing
 
 import (
+	"net"
 	"os"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -63,4 +65,31 @@ func cleanName(name string) string {
 		return "machine"
 	}
 	return name
+}
+
+// maxAddresses is how many addresses of this machine a person has to choose from.
+const maxAddresses = 4
+
+// Addresses returns what may be typed on another machine to reach this one's port: its IPv4
+// addresses, or that which it listens on. The port is left out if it is the usual one.
+func Addresses(listen string, port int) []string {
+	with := func(host string) string {
+		if port == Port {
+			return host
+		}
+		return net.JoinHostPort(host, strconv.Itoa(port))
+	}
+	if ip := net.ParseIP(listen); listen != "" && (ip == nil || !ip.IsUnspecified()) {
+		return []string{with(listen)}
+	}
+	list := []string{}
+	all, _ := net.InterfaceAddrs() // without them, none is shown
+	for _, a := range all {
+		network, ok := a.(*net.IPNet)
+		if ok && network.IP.To4() != nil && network.IP.IsGlobalUnicast() &&
+			len(list) < maxAddresses {
+			list = append(list, with(network.IP.String()))
+		}
+	}
+	return list
 }
