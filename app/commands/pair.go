@@ -163,8 +163,8 @@ func awaitPairing(ctx context.Context, s runningServer, code control.PairingCode
 			fmt.Fprintf(t.err, "A machine has tried the code; %d tries are left.\n", now.Tries)
 		case now.Phase == pairing.Open:
 		case now.Phase == pairing.Paired:
-			fmt.Fprintf(t.out, "Paired: %s can use this machine. To end that: headroom keys "+
-				"remove 'paired: %s'\n", oneLine(now.Machine), oneLine(now.Machine))
+			fmt.Fprintf(t.out, "Paired: %s can use this machine. Its key is in `headroom keys`; "+
+				"removing it ends that.\n", oneLine(now.Machine))
 			return nil
 		case now.Phase == pairing.Expired:
 			return problem.New(problem.Timeout, "The code has expired", "nobody has typed it",
@@ -237,7 +237,17 @@ func (c *Pair) joinBy(ctx context.Context, address, code string) (control.Joined
 
 // list prints who may use this machine, and who was found.
 func (c *Pair) list(ctx context.Context, t *terminal) error {
-	_, state, err := sharingServer(ctx)
+	s, state, err := sharingServer(ctx)
+	if err == nil && state.Find {
+		// The first question starts a search.
+		const search = 2 * time.Second
+		select {
+		case <-time.After(search):
+			err = s.ask(ctx, askTimeout, http.MethodGet, "control/pairing", &state)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	switch {
 	case err != nil:
 		return err
@@ -260,7 +270,8 @@ func (c *Pair) list(ctx context.Context, t *terminal) error {
 	}
 	switch {
 	case state.FindProblem != nil:
-		fmt.Fprintf(t.out, "%s: %s\n", state.FindProblem.Message, state.FindProblem.Why)
+		fmt.Fprintf(t.out, "%s: %s. %s\n", state.FindProblem.Message, state.FindProblem.Why,
+			state.FindProblem.Fix)
 	case !state.Find:
 		fmt.Fprintln(t.out, "Finding machines on the local network is off: switch it on on the "+
 			"Machines page or with --find-machines.")

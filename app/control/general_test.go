@@ -66,6 +66,7 @@ type generalFixture struct {
 	keys    *keys.Store
 	home    string // of the agents
 	updates fakeUpdates
+	pairing fakePairing
 }
 
 func newGeneral(t *testing.T, readOnly ...string) *generalFixture {
@@ -86,9 +87,10 @@ func newGeneral(t *testing.T, readOnly ...string) *generalFixture {
 	a := New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file,
 		ReadOnly: readOnly, Login: w.login, Logs: w.logs, Transfers: newTransfers(t, file),
 		Chats: w.chats, Keys: w.keys, Stored: fakeStored{}, Updates: &w.updates,
-		Agents: agents.New(t.TempDir(), agents.Environment{Home: w.home, System: "linux"}, named),
-		Guard:  &guard.Guard{Keys: named},
-		Log:    slog.New(slog.DiscardHandler)})
+		Pairing: &w.pairing,
+		Agents:  agents.New(t.TempDir(), agents.Environment{Home: w.home, System: "linux"}, named),
+		Guard:   &guard.Guard{Keys: named},
+		Log:     slog.New(slog.DiscardHandler)})
 	server := httptest.NewServer(a)
 	t.Cleanup(func() { a.Close(); server.Close() })
 	w.api, w.url = a, server.URL

@@ -28,6 +28,7 @@ import (
 	"headroom/app/keys"
 	"headroom/app/library"
 	"headroom/app/logs"
+	"headroom/app/pairing"
 	"headroom/app/power"
 	"headroom/app/settings"
 	"headroom/app/update"
@@ -73,6 +74,7 @@ type Options struct {
 	Share, Find    *bool
 	MachinesListen string
 	MachinesPort   int
+	Network        pairing.Network // where machines are found
 
 	// AllowHosts and AllowOrigins are described at guard.Guard.
 	AllowHosts, AllowOrigins []string
@@ -163,7 +165,8 @@ func New(o Options) (*Service, error) {
 	endpoint := s.endpoint(o, access, s.newPuller(transfers))
 	s.sharing = &sharing{settings: o.Settings, keys: o.Keys, vault: o.Vault, refuse: endpoint.Refuse,
 		endpoint: s.awake.Handler(endpointForMachines(endpoint.Inside())),
-		listen:   o.MachinesListen, port: o.MachinesPort, always: o.Share, find: o.Find}
+		listen:   o.MachinesListen, port: o.MachinesPort, always: o.Share, find: o.Find,
+		network: o.Network}
 	s.api = control.New(control.Options{
 		Host: s.Host, Token: s.Token, Guard: access, ShowWindow: o.ShowWindow,
 		Settings: o.Settings, CacheFlags: o.CacheFlags, ReadOnly: o.ReadOnly, Login: o.Login,

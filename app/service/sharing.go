@@ -4,12 +4,16 @@ package service
 // opens and closes while the service runs. See app/pairing.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,11 +39,16 @@ type sharing struct {
 	port     int    // of the command line; 0: that of the settings. -1: any free one
 	always   *bool  // overrides the settings' ShareWithMachines
 	find     *bool  // overrides the settings' FindMachines
+	network  pairing.Network
 
 	mu      sync.Mutex
 	closed  bool
 	running *sharedPort // nil: the port is closed
 	failure error       // why it is, although it should be open
+	finder  *pairing.Finder
+	// announcement lets others find the open port; nil: they cannot.
+	announcement *pairing.Announcement
+	unannounced  error // why not, although they should
 }
 
 // sharedPort is the open port.
@@ -72,10 +81,20 @@ func (s *sharing) portNumber() int {
 	return pairing.Port
 }
 
-// apply opens or closes the port as the settings say. The error is a Problem.
+// finds reports whether other machines are to be listed, and this one announced.
+func (s *sharing) finds() bool {
+	if s.find != nil {
+		return *s.find
+	}
+	return s.settings.Get().FindMachines
+}
+
+// apply opens or closes the port, and announces it, as the settings say. The error is a Problem of
+// the port.
 func (s *sharing) apply() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.applyFinding()
 	on := s.on() && !s.closed
 	switch {
 	case on && s.running == nil:
@@ -89,6 +108,70 @@ func (s *sharing) apply() error {
 		s.failure = nil
 	}
 	return nil
+}
+
+// applyFinding announces the port, and starts or ends searches. mu is locked.
+func (s *sharing) applyFinding() {
+	finds := s.finds() && !s.closed
+	switch {
+	case finds && s.finder == nil:
+		s.finder = pairing.NewFinder(s.network)
+	case !finds && s.finder != nil:
+		s.finder.Close()
+		s.finder = nil
+	}
+	announced := finds && s.running != nil
+	if !announced {
+		s.unannounced = nil
+	}
+	switch {
+	case announced && s.announcement == nil:
+		s.announcement, s.unannounced = pairing.Announce(s.network, pairing.MachineName(),
+			s.running.port)
+		if s.unannounced != nil {
+			slog.Warn("other machines cannot find this one", "err", s.unannounced)
+		}
+	case !announced && s.announcement != nil:
+		s.announcement.Close()
+		s.announcement = nil
+	}
+}
+
+// found lists the machines on the local network, but this one.
+func (s *sharing) found(state *control.Sharing) {
+	s.mu.Lock()
+	finder, err := s.finder, s.unannounced
+	s.mu.Unlock()
+	if state.Find = s.finds(); finder == nil {
+		return
+	}
+	list, failed := finder.Found()
+	for _, m := range list {
+		if !s.isOwn(m) {
+			state.Found = append(state.Found, control.FoundMachine{Name: m.Name,
+				Address: m.Address})
+		}
+	}
+	if err = cmp.Or(failed, err); err != nil {
+		state.FindProblem = host.NewError(problem.From(err))
+	}
+}
+
+// isOwn reports whether a machine that was found is this one.
+func (s *sharing) isOwn(m pairing.Found) bool {
+	s.mu.Lock()
+	p := s.running
+	s.mu.Unlock()
+	hostName, port, err := net.SplitHostPort(m.Address)
+	if err != nil || p == nil || port != strconv.Itoa(p.port) {
+		return false
+	}
+	hostName, _, _ = strings.Cut(hostName, "%") // the zone of a link-local address
+	all, _ := net.InterfaceAddrs()
+	return slices.ContainsFunc(all, func(a net.Addr) bool {
+		network, ok := a.(*net.IPNet)
+		return ok && network.IP.Equal(net.ParseIP(hostName))
+	})
 }
 
 // identity returns this machine's certificate. The error is a Problem.
@@ -202,6 +285,10 @@ func (s *sharing) state() control.Sharing {
 				Certificate: pairing.Short(k.Certificate), PairedAtUnixMs: unixMs(k.Created),
 				LastUsedAtUnixMs: unixMs(k.LastUse)})
 		}
+	}
+	s.found(&state)
+	if s.find != nil {
+		state.ReadOnly = append(state.ReadOnly, "find")
 	}
 	return state
 }

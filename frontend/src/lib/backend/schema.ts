@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 1e67fb730c37ec8cdf608e91c93fea070f069b6256491b03b1b911ae3a982773
+// SHA-256 of openapi.json: fb25e78d38febbbe78482ac9c4989ca4019d952a64ad1c86a4159c949061f82a
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -303,6 +303,10 @@ export interface ChatsSummary {
   updatedAt: number;
 }
 
+export interface CodeRequest {
+  both?: boolean;
+}
+
 export interface DeleteStored {
   everything?: boolean;
   models?: boolean;
@@ -321,6 +325,11 @@ export interface DraftModels {
 
 export interface ErrorBody {
   error: HostError | null;
+}
+
+export interface FoundMachine {
+  address: string;
+  name: string;
 }
 
 export interface GeneralChange {
@@ -818,6 +827,18 @@ export interface JobList {
   jobs: Job[];
 }
 
+export interface JoinRequest {
+  address?: string;
+  both?: boolean;
+  code?: string;
+}
+
+export interface JoinedMachine {
+  address: string;
+  both: boolean;
+  name: string;
+}
+
 export interface LogLines {
   last: number;
   lines: LogsLine[];
@@ -861,6 +882,22 @@ export interface MoveRequest {
 export interface NewAPIKey {
   key: APIKey;
   text: string;
+}
+
+export interface PairedMachine {
+  certificate: string;
+  keyId: string;
+  lastUsedAt: number;
+  name: string;
+  pairedAt: number;
+}
+
+export interface PairingCode {
+  code: string;
+  expiresAt: number;
+  machine: string;
+  phase: '' | 'open' | 'paired' | 'expired' | 'void';
+  tries: number;
 }
 
 export interface PinRequest {
@@ -911,6 +948,27 @@ export interface SettingsModel {
   templateArguments?: Record<string, unknown>;
   topK?: number;
   topP?: number;
+}
+
+export interface Sharing {
+  addresses: string[];
+  certificate: string;
+  code: PairingCode;
+  find: boolean;
+  findProblem: HostError | null;
+  found: FoundMachine[];
+  name: string;
+  on: boolean;
+  open: boolean;
+  port: number;
+  problem: HostError | null;
+  readOnly: string[];
+  users: PairedMachine[];
+}
+
+export interface SharingChange {
+  find?: boolean;
+  on?: boolean;
 }
 
 export interface StartRequest {
@@ -1132,10 +1190,12 @@ export interface Schemas {
   ChatsMessage: ChatsMessage;
   ChatsSetup: ChatsSetup;
   ChatsSummary: ChatsSummary;
+  CodeRequest: CodeRequest;
   DeleteStored: DeleteStored;
   DownloadRequest: DownloadRequest;
   DraftModels: DraftModels;
   ErrorBody: ErrorBody;
+  FoundMachine: FoundMachine;
   GeneralChange: GeneralChange;
   GeneralSettings: GeneralSettings;
   HostAdapter: HostAdapter;
@@ -1180,6 +1240,8 @@ export interface Schemas {
   ImporterPacking: ImporterPacking;
   Job: Job;
   JobList: JobList;
+  JoinRequest: JoinRequest;
+  JoinedMachine: JoinedMachine;
   LogLines: LogLines;
   LogsLine: LogsLine;
   MemoryLedger: MemoryLedger;
@@ -1188,11 +1250,15 @@ export interface Schemas {
   ModelsEvent: ModelsEvent;
   MoveRequest: MoveRequest;
   NewAPIKey: NewAPIKey;
+  PairedMachine: PairedMachine;
+  PairingCode: PairingCode;
   PinRequest: PinRequest;
   PlaceRequest: PlaceRequest;
   PowerMeasure: PowerMeasure;
   ReportPart: ReportPart;
   SettingsModel: SettingsModel;
+  Sharing: Sharing;
+  SharingChange: SharingChange;
   StartRequest: StartRequest;
   StopRequest: StopRequest;
   StoredDeleted: StoredDeleted;
@@ -1263,6 +1329,7 @@ export const nested: Record<string, Record<string, string>> = {
   ModelSettings: { readOnly: '[]', settings: 'SettingsModel' },
   ModelsEvent: { changes: '[]HostModelChange' },
   NewAPIKey: { key: 'APIKey' },
+  Sharing: { addresses: '[]', code: 'PairingCode', findProblem: 'HostError', found: '[]FoundMachine', problem: 'HostError', readOnly: '[]', users: '[]PairedMachine' },
   StoredDeleted: { left: '[]' },
   StoredItem: { paths: '[]' },
   StoredList: { items: '[]StoredItem' },
