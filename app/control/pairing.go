@@ -103,8 +103,8 @@ func (a *API) pairingRoutes() []Route {
 				}
 				return state()
 			}).withKnownFields(),
-		route("POST /control/pairing/code", "Shows a new code, which another machine may be paired "+
-			"with for two minutes.", `{"both": false}`,
+		route("POST /control/pairing/code", "Shows a new code. Another machine may be "+
+			"paired with it for two minutes.", `{"both": false}`,
 			func(_ *http.Request, c CodeRequest) (Sharing, error) {
 				if err := a.pairing.ShowCode(c.Both); err != nil {
 					return Sharing{}, err

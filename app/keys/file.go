@@ -145,7 +145,8 @@ func parse(data []byte) (d document, err error) {
 			return d, fmt.Errorf("the key %q has no SHA-256, or another ID than its beginning",
 				k.Name)
 		}
-		if err := cmp.Or(checkName(k.Name), k.Limits.check(), checkCertificate(k.Certificate)); err != nil {
+		err := cmp.Or(checkName(k.Name), k.Limits.check(), checkCertificate(k.Certificate))
+		if err != nil {
 			return d, fmt.Errorf("the key %q: %w", k.Name, err)
 		}
 		if slices.ContainsFunc(d.Keys[:i], func(other Key) bool {

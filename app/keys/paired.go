@@ -3,8 +3,8 @@ package keys
 // The keys of paired machines. Each is made by a pairing and belongs to the TLS certificate of the
 // machine that got it: it passes at the port for machines alone, and only on a connection with that
 // certificate. So a key that was read from the other machine's disk is of no use without that
-// machine's private key. The endpoint for clients neither accepts these keys nor needs a key because
-// of them.
+// machine's private key. The endpoint for clients neither accepts these keys nor needs a key
+// because of them.
 
 import (
 	"encoding/hex"
@@ -23,9 +23,9 @@ import (
 const pairedPrefix = "paired: "
 
 // AddPaired makes the key of a machine with this certificate, as hexadecimal digits of its SHA-256,
-// and returns its text. Earlier keys of the certificate are removed; the limits of the first of them
-// stay. The name of the key is "paired: " and the machine's name, and a number if that is taken. The
-// error is a Problem.
+// and returns its text. Earlier keys of the certificate are removed; the limits of the first of
+// them stay. The name of the key is "paired: " and the machine's name, and a number if that is
+// taken. The error is a Problem.
 func (s *Store) AddPaired(machine, certificate string) (added Key, text string, err error) {
 	if err := checkCertificate(certificate); err != nil || certificate == "" {
 		return Key{}, "", problem.New(problem.BadRequest, "The certificate is not valid",

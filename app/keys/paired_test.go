@@ -84,8 +84,8 @@ func TestPairedAgain(t *testing.T) {
 	}
 }
 
-// TestPairedFileVersion: only a file with keys of machines has the version that earlier Headrooms do
-// not change.
+// TestPairedFileVersion: only a file with keys of machines has the version that earlier Headrooms
+// do not change.
 func TestPairedFileVersion(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)

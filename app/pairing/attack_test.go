@@ -226,8 +226,9 @@ func TestExchangeOfAnother(t *testing.T) {
 	}
 }
 
-// TestStranger looks at the port as a scan would. Without a code there is a TLS server that refuses,
-// and with one there is nothing but the pairing. No byte names Headroom, a version or a machine.
+// TestStranger looks at the port as a scan would. Without a code there is a TLS server that
+// refuses, and with one there is nothing but the pairing. No byte names Headroom, a version or a
+// machine.
 func TestStranger(t *testing.T) {
 	studio := newSide(t, "studio-of-anna")
 	secret := []string{"headroom", "studio", "anna", "model", "version"}
@@ -239,8 +240,9 @@ func TestStranger(t *testing.T) {
 			}
 		}
 	}
-	for what, sent := range map[string]string{"nothing": "", "HTTP": "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-		"noise": strings.Repeat("\x00\xff", 300), "SSH": "SSH-2.0-x\r\n", "TLS 1.0": "\x16\x03\x01\x00\x00"} {
+	for what, sent := range map[string]string{"nothing": "", "SSH": "SSH-2.0-x\r\n",
+		"HTTP":  "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+		"noise": strings.Repeat("\x00\xff", 300), "TLS 1.0": "\x16\x03\x01\x00\x00"} {
 		conn := dial(t, studio.address).(*net.TCPConn)
 		_, _ = io.WriteString(conn, sent)
 		_ = conn.CloseWrite()

@@ -15,8 +15,8 @@ const (
 	codeDigits = 8
 	// codeTime is how long a code may be typed.
 	codeTime = 2 * time.Minute
-	// maxTries is how many exchanges may begin with a code. One that was begun counts, also if it is
-	// never ended: an attacker who breaks off must gain nothing.
+	// maxTries is how many exchanges may begin with a code. One that was begun counts, also if it
+	// is never ended: an attacker who breaks off must gain nothing.
 	maxTries = 3
 )
 

@@ -59,8 +59,8 @@ type Network struct {
 func (n Network) connect(options ...mdns.ServerOption) (*mdns.Conn, error) {
 	failed := func(err error) error {
 		return problem.Wrap(problem.LowResources, err,
-			"Other machines cannot be found on the local network", "The network or the system does "+
-				"not allow multicast. Type the address of the other machine instead.")
+			"Other machines cannot be found on the local network", "The network or the system "+
+				"does not allow multicast. Type the address of the other machine instead.")
 	}
 	quiet := &logging.DefaultLoggerFactory{Writer: io.Discard,
 		DefaultLogLevel: logging.LogLevelDisabled}

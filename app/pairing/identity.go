@@ -36,11 +36,11 @@ type Identity struct {
 	Fingerprint string // SHA-256 of the certificate, in hexadecimal digits
 }
 
-// OpenIdentity returns the identity that is stored in dir, the folder of the settings, and makes one
-// if there is none. The private key is sealed with the installation's key, which key returns. An
-// identity that another key has sealed cannot be read by anybody any more, since the installation's
-// key was deleted; it is replaced, and other machines have to be paired again. The error is a
-// Problem.
+// OpenIdentity returns the identity that is stored in dir, the folder of the settings, and makes
+// one if there is none. The private key is sealed with the installation's key, which key returns.
+// An identity that another key has sealed cannot be read by anybody any more, since the
+// installation's key was deleted; it is replaced, and other machines have to be paired again. The
+// error is a Problem.
 func OpenIdentity(dir string, key func() (seal.Key, error)) (*Identity, error) {
 	if dir == "" {
 		return nil, unavailable(errors.New("there is no folder of settings"))
@@ -146,8 +146,8 @@ func makeIdentity(path string, key seal.Key) (*Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Nobody looks at the dates: the other side compares the whole certificate, and its clock may be
-	// wrong.
+	// Nobody looks at the dates: the other side compares the whole certificate, and its clock may
+	// be wrong.
 	template := &x509.Certificate{SerialNumber: big.NewInt(1),
 		NotBefore: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC),
 		NotAfter:  time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)}

@@ -80,7 +80,9 @@ func Join(ctx context.Context, j Joining) (Joined, error) {
 	c := &joiner{Joining: j}
 	c.client = &http.Client{Transport: &http.Transport{TLSClientConfig: c.config(),
 		DialContext: (&net.Dialer{Timeout: joinTime / 2}).DialContext, DisableCompression: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}}
 	defer c.client.CloseIdleConnections()
 	return c.join(ctx)
 }
@@ -93,8 +95,8 @@ type joiner struct {
 }
 
 // config returns a TLS configuration that accepts one certificate, whichever it is: the exchange
-// shows whether it is that of the machine that shows the code. The transport makes one connection at
-// a time, so nothing runs at once here.
+// shows whether it is that of the machine that shows the code. The transport makes one connection
+// at a time, so nothing runs at once here.
 func (c *joiner) config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13,
 		InsecureSkipVerify: true, // the exchange binds the certificate to the code

@@ -3,8 +3,8 @@
 // A machine that others may use listens on a port of its own, which is closed until its user
 // switches it on. Everything there is TLS 1.3, and both sides show a certificate. A client whose
 // certificate no pairing has made known is refused in the handshake, so a stranger learns the
-// server's public key and nothing else: no name, no version, no model. Only while the server shows a
-// code do strangers get as far as HTTP, and there to the pairing alone.
+// server's public key and nothing else: no name, no version, no model. Only while the server shows
+// a code do strangers get as far as HTTP, and there to the pairing alone.
 //
 // To pair, one machine shows a code of eight digits, and a person types it on the other. Both run
 // SPAKE2 with it. The names in its transcript are the fingerprints of the two certificates, as each
@@ -13,8 +13,8 @@
 // exchanges may begin with it. So a guesser succeeds once in 33 million codes that are shown.
 //
 // The side that showed the code then makes an API key that belongs to the other one's certificate
-// (see keys.AddPaired) and sends it, sealed with the secret of SPAKE2. The other side stores it with
-// the fingerprint of the server's certificate, and accepts no other certificate from then on.
+// (see keys.AddPaired) and sends it, sealed with the secret of SPAKE2. The other side stores it
+// with the fingerprint of the server's certificate, and accepts no other certificate from then on.
 //
 //	identity.go  a machine's certificate and its private key
 //	code.go      codes, and how often they may be tried
@@ -23,6 +23,7 @@
 //	server.go    the side that shows the code, and what paired machines may reach
 //	port.go      the port, whose connections are TLS
 //	join.go      the side on which the code is typed
+//	find.go      other machines on the local network
 package pairing
 
 import (

@@ -215,8 +215,8 @@ func TestSelf(t *testing.T) {
 	wantProblem(t, err, problem.BadRequest, "same machine")
 }
 
-// TestIdentity: an identity is the same at the next start, sealed, private, and replaced only if its
-// key was destroyed.
+// TestIdentity: an identity is the same at the next start, sealed, private, and replaced only if
+// its key was destroyed.
 func TestIdentity(t *testing.T) {
 	dir, key := t.TempDir(), seal.NewKey()
 	get := func() (seal.Key, error) { return key, nil }

@@ -87,8 +87,8 @@ func (l *listener) handshake(raw net.Conn) {
 	}
 }
 
-// linger closes a connection after its client has had time to read the alert of a refused handshake:
-// with unread data, the system would reset the connection and drop the alert.
+// linger closes a connection after its client has had time to read the alert of a refused
+// handshake: with unread data, the system would reset the connection and drop the alert.
 func linger(raw net.Conn) {
 	defer raw.Close()
 	half, ok := raw.(interface{ CloseWrite() error })

@@ -35,7 +35,8 @@ type Options struct {
 	Endpoint http.Handler
 	// Refuse answers the request of a paired machine whose key is missing or wrong.
 	Refuse guard.Refuse
-	// Add stores a machine whose engines this one may use from now on; nil: this one uses no others.
+	// Add stores a machine whose engines this one may use from now on; nil: this one uses no
+	// others.
 	Add func(m machines.Machine, key string) error
 	Now func() time.Time // nil: time.Now
 }
@@ -101,8 +102,8 @@ func (s *Server) open() bool {
 
 var errStranger = errors.New("no machine with this certificate was paired")
 
-// TLS returns the configuration of the port. A stranger gets no further than the handshake, unless a
-// code is shown. There are no session tickets: each connection shows its certificate.
+// TLS returns the configuration of the port. A stranger gets no further than the handshake, unless
+// a code is shown. There are no session tickets: each connection shows its certificate.
 func (s *Server) TLS() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true,
 		Certificates: []tls.Certificate{s.o.Identity.Certificate},
@@ -232,8 +233,8 @@ func (s *Server) confirm(w http.ResponseWriter, r *http.Request, peer string) {
 		Sealed: a.seal(fromB, grant{Name: s.o.Name, Key: key, Both: o.both})})
 }
 
-// back stores the other machine as one whose engines this one may use: once for each pairing in both
-// directions, before its code would have expired.
+// back stores the other machine as one whose engines this one may use: once for each pairing in
+// both directions, before its code would have expired.
 func (s *Server) back(w http.ResponseWriter, r *http.Request) {
 	var m backMessage
 	if decode(r.Body, &m) != nil || m.Port < 1 || m.Port > 65535 || m.Key == "" {
@@ -263,15 +264,15 @@ func (s *Server) back(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// Machine returns what is stored of a machine that was paired. Its ID comes from its certificate, so
-// pairing again replaces it. address is a host and a port.
+// Machine returns what is stored of a machine that was paired. Its ID comes from its certificate,
+// so pairing again replaces it. address is a host and a port.
 func Machine(name, address, certificate string) machines.Machine {
 	return machines.Machine{ID: certificate[:min(len(certificate), 16)], Name: cleanName(name),
 		Kind: machines.Headroom, URL: "https://" + address, Certificate: certificate, Paired: true}
 }
 
-// Store adds a paired machine to a store. If another machine has its name, it gets one of the store.
-// The error is a Problem.
+// Store adds a paired machine to a store. If another machine has its name, it gets one of the
+// store. The error is a Problem.
 func Store(to *machines.Store, m machines.Machine, key string) (machines.Machine, error) {
 	stored, err := to.Add(m, key)
 	if p := problem.From(err); err != nil && p.Code == problem.Exists {

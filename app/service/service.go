@@ -3,8 +3,9 @@
 //
 // New (service.go) opens the port and builds the host, the guard and the handlers. Models are
 // loaded later, through the host. port.go says why a port cannot be opened, and joined.go opens a
-// second one. sharing.go has the port for other machines. transfers.go and pull.go have imports and downloads, remove.go what clients delete,
-// updates.go new versions of Headroom, and unfinished.go stores the jobs that a restart interrupts.
+// second one. sharing.go has the port for other machines. transfers.go and pull.go have imports and
+// downloads, remove.go what clients delete, updates.go new versions of Headroom, and unfinished.go
+// stores the jobs that a restart interrupts.
 package service
 
 import (
@@ -163,7 +164,8 @@ func New(o Options) (*Service, error) {
 			"listen", o.Listen)
 	}
 	endpoint := s.endpoint(o, access, s.newPuller(transfers))
-	s.sharing = &sharing{settings: o.Settings, keys: o.Keys, vault: o.Vault, refuse: endpoint.Refuse,
+	s.sharing = &sharing{settings: o.Settings, keys: o.Keys, vault: o.Vault,
+		refuse:   endpoint.Refuse,
 		endpoint: s.awake.Handler(endpointForMachines(endpoint.Inside())),
 		listen:   o.MachinesListen, port: o.MachinesPort, always: o.Share, find: o.Find,
 		network: o.Network}

@@ -360,8 +360,8 @@ func (s *Service) Join(ctx context.Context, address, code string, both bool) (
 // JoinOptions are the parameters of Join.
 type JoinOptions struct {
 	Address, Code string // as a person has typed them
-	// BackPort is the port for machines of a running Headroom of this user, if the other machine may
-	// use it; 0: it may not.
+	// BackPort is the port for machines of a running Headroom of this user, if the other machine
+	// may use it; 0: it may not.
 	BackPort int
 }
 

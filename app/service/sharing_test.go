@@ -37,7 +37,8 @@ type machine struct {
 	vault *vault.Vault
 }
 
-// newMachine starts a Headroom with a tiny model. Its port for machines is any free one of loopback.
+// newMachine starts a Headroom with a tiny model. Its port for machines is any free one of
+// loopback.
 func newMachine(t *testing.T, change func(*Options)) *machine {
 	t.Helper()
 	home := t.TempDir()
@@ -170,8 +171,8 @@ func send(client *http.Client, method, url, key, body string) (int, string, erro
 	return response.StatusCode, string(text), err
 }
 
-// listening reports whether something listens on the usual port for machines, or on any port of this
-// process but the endpoints'.
+// listening reports whether something listens on the usual port for machines, or on any port of
+// this process but the endpoints'.
 func listening(address string) bool {
 	conn, err := net.Dial("tcp", address)
 	if err == nil {
@@ -312,7 +313,8 @@ func TestTwoMachines(t *testing.T) {
 	}
 }
 
-// TestPairingLeavesClientsAlone: a client that needed no key on loopback needs none after a pairing.
+// TestPairingLeavesClientsAlone: a client that needed no key on loopback needs none after a
+// pairing.
 func TestPairingLeavesClientsAlone(t *testing.T) {
 	a, b := newMachine(t, nil), newMachine(t, nil)
 	a.share(t, true)
@@ -349,8 +351,8 @@ func TestSharingSurvivesARestart(t *testing.T) {
 	}
 }
 
-// TestFindMachines: two shared machines find each other, and not themselves, while both may. One that
-// is not shared can look and is not found.
+// TestFindMachines: two shared machines find each other, and not themselves, while both may. One
+// that is not shared can look and is not found.
 func TestFindMachines(t *testing.T) {
 	local := pairing.Network{Loopback: true}
 	all, err := net.Interfaces()
@@ -390,8 +392,8 @@ func TestFindMachines(t *testing.T) {
 	}
 }
 
-// TestSharingFlags: the command line overrides the settings, and a port that is taken is an error if
-// the command line asks for it, and a sentence in the state otherwise.
+// TestSharingFlags: the command line overrides the settings, and a port that is taken is an error
+// if the command line asks for it, and a sentence in the state otherwise.
 func TestSharingFlags(t *testing.T) {
 	taken := freeListener(t)
 	defer taken.Close()

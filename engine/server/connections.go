@@ -178,8 +178,8 @@ func (l *connections) follow(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// refuse answers with 503 and closes the connection, or only closes it if silent is set. If many connections are being refused, it
-// closes the connection at once.
+// refuse answers with 503 and closes the connection, or only closes it if silent is set. If many
+// connections are being refused, it closes the connection at once.
 func (l *connections) refuse(conn net.Conn) {
 	if l.silent {
 		_ = conn.Close()

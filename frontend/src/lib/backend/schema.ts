@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: fb25e78d38febbbe78482ac9c4989ca4019d952a64ad1c86a4159c949061f82a
+// SHA-256 of openapi.json: 4f5b2e689d163e1b308153fd5a54999f967af4fa289222d2f59e0ae5ee802e2f
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
