@@ -273,8 +273,8 @@ func (c *Pair) list(ctx context.Context, t *terminal) error {
 		fmt.Fprintf(t.out, "%s: %s. %s\n", state.FindProblem.Message, state.FindProblem.Why,
 			state.FindProblem.Fix)
 	case !state.Find:
-		fmt.Fprintln(t.out, "Finding machines on the local network is off: switch it on on the "+
-			"Machines page or with --find-machines.")
+		fmt.Fprintln(t.out, "Finding machines on the local network is off: switch it on in "+
+			"Settings, Machines, or with --find-machines.")
 	case len(state.Found) == 0:
 		fmt.Fprintln(t.out, "No machine was found on the local network.")
 	}

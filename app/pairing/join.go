@@ -238,7 +238,7 @@ func (c *joiner) refused(response *http.Response) error {
 func (c *joiner) noCode() error {
 	return problem.New(problem.Unauthorized, "The machine at "+c.Address+" shows no code",
 		"a code is good for two minutes, one pairing and three tries", "Show a new code there, "+
-			"with `headroom pair` or on its Machines page, and type it here.")
+			"with `headroom pair` or in Settings, Machines, and type it here.")
 }
 
 func (c *joiner) notHeadroom(err error) error {

@@ -255,7 +255,7 @@ func (s *sharing) shared() (*sharedPort, error) {
 		return nil, s.failure
 	}
 	return nil, problem.New(problem.BadRequest, "This machine is not shared with others", "",
-		"Switch it on with `headroom pair --share` or on the Machines page.")
+		"Switch it on with `headroom pair --share` or in Settings, Machines.")
 }
 
 // Sharing implements control.Pairing.
@@ -267,6 +267,7 @@ func (s *sharing) state() control.Sharing {
 	s.mu.Unlock()
 	state := control.Sharing{On: s.on(), Open: p != nil, Name: pairing.MachineName(),
 		Addresses: []string{}, Port: s.portNumber(), Users: []control.PairedMachine{},
+		Used:  []control.UsedMachine{},
 		Found: []control.FoundMachine{}, ReadOnly: []string{}}
 	if s.always != nil {
 		state.ReadOnly = append(state.ReadOnly, "on")
@@ -286,11 +287,38 @@ func (s *sharing) state() control.Sharing {
 				LastUsedAtUnixMs: unixMs(k.LastUse)})
 		}
 	}
+	state.Used = s.used()
 	s.found(&state)
 	if s.find != nil {
 		state.ReadOnly = append(state.ReadOnly, "find")
 	}
 	return state
+}
+
+// used lists the paired machines that this one may use.
+func (s *sharing) used() []control.UsedMachine {
+	list := []control.UsedMachine{}
+	store, err := machines.Open(filepath.Dir(s.settings.Path()))
+	if err != nil {
+		slog.Debug("the other machines cannot be listed", "err", err)
+	}
+	for _, m := range store.List() {
+		if m.Paired {
+			list = append(list, control.UsedMachine{ID: m.ID, Name: m.Name,
+				Address:     strings.TrimPrefix(m.URL, "https://"),
+				Certificate: pairing.Short(m.Certificate)})
+		}
+	}
+	return list
+}
+
+// Forget implements control.Pairing.
+func (s *Service) Forget(id string) error {
+	store, err := machines.Open(filepath.Dir(s.settings.Path()))
+	if err == nil {
+		_, err = store.Remove(id)
+	}
+	return err
 }
 
 // unixMs returns a time in milliseconds since 1970; 0 for the zero time.

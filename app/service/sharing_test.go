@@ -296,6 +296,12 @@ func TestTwoMachines(t *testing.T) {
 		""); err != nil || status != 401 {
 		t.Errorf("the machine's key at the endpoint: %d %v", status, err)
 	}
+	if used := b.Sharing().Used; len(used) != 1 || used[0].Name != toA.Name ||
+		used[0].Address != addressOf(a) {
+		t.Errorf("b uses %+v", used)
+	} else if err := b.Forget(used[0].ID); err != nil || len(b.Sharing().Used) != 0 {
+		t.Errorf("forgotten: %v", err)
+	}
 	users := a.Sharing().Users
 	if len(users) != 1 || users[0].LastUsedAtUnixMs == 0 {
 		t.Fatalf("a's users are %+v", users)

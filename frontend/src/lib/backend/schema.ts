@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 4f5b2e689d163e1b308153fd5a54999f967af4fa289222d2f59e0ae5ee802e2f
+// SHA-256 of openapi.json: 1d3d4839f660e3a3f8ccbb4c99656415c982c48801f2a6f64a24eead83dfb5f9
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -963,6 +963,7 @@ export interface Sharing {
   port: number;
   problem: HostError | null;
   readOnly: string[];
+  used: UsedMachine[];
   users: PairedMachine[];
 }
 
@@ -1127,6 +1128,13 @@ export interface UpdateStatus {
   version: string;
 }
 
+export interface UsedMachine {
+  address: string;
+  certificate: string;
+  id: string;
+  name: string;
+}
+
 export interface WatchRequest {
   paused?: boolean;
 }
@@ -1275,6 +1283,7 @@ export interface Schemas {
   TrainingSet: TrainingSet;
   TrainingStart: TrainingStart;
   UpdateStatus: UpdateStatus;
+  UsedMachine: UsedMachine;
   WatchRequest: WatchRequest;
   WiredCommands: WiredCommands;
   WiredRequest: WiredRequest;
@@ -1329,7 +1338,7 @@ export const nested: Record<string, Record<string, string>> = {
   ModelSettings: { readOnly: '[]', settings: 'SettingsModel' },
   ModelsEvent: { changes: '[]HostModelChange' },
   NewAPIKey: { key: 'APIKey' },
-  Sharing: { addresses: '[]', code: 'PairingCode', findProblem: 'HostError', found: '[]FoundMachine', problem: 'HostError', readOnly: '[]', users: '[]PairedMachine' },
+  Sharing: { addresses: '[]', code: 'PairingCode', findProblem: 'HostError', found: '[]FoundMachine', problem: 'HostError', readOnly: '[]', used: '[]UsedMachine', users: '[]PairedMachine' },
   StoredDeleted: { left: '[]' },
   StoredItem: { paths: '[]' },
   StoredList: { items: '[]StoredItem' },
