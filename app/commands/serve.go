@@ -39,7 +39,7 @@ type Serve struct {
 	InProcess         bool          `help:"Run the model in the server's process; a crash then ends the server too."`
 	ShareWithMachines *bool         `help:"Open the port for other Headrooms that were paired with this one; see pair. Default: shareWithMachines in the settings, or false." placeholder:"BOOL"`
 	MachinesHost      string        `help:"Address that the port for other machines listens on." default:"0.0.0.0"`
-	MachinesPort      int           `help:"Port for other machines. Default: machinesPort in the settings, or 11812." placeholder:"PORT"`
+	MachinesPort      *int          `help:"Port for other machines; 0: any free one. Default: machinesPort in the settings, or 11812." placeholder:"PORT"`
 	FindMachines      *bool         `help:"Find other Headrooms on the local network, and let them find this one while it is shared. Default: findMachines in the settings, or false." placeholder:"BOOL"`
 	AllowHost         []string      `help:"Additional host names by which requests may address this machine." placeholder:"NAME" sep:","`
 	AllowOrigin       []string      `aliases:"allowed-origins" help:"Web pages and apps that may use the endpoint, by origin: app://obsidian.md, vscode-webview://*." placeholder:"ORIGIN" sep:","`
@@ -78,9 +78,9 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 				"Give one such as app://obsidian.md, or vscode-webview://*.")
 		}
 	}
-	if c.MachinesPort < 0 || c.MachinesPort > 65535 {
+	if port := c.MachinesPort; port != nil && (*port < 0 || *port > 65535) {
 		return problem.New(problem.BadRequest,
-			fmt.Sprintf("--machines-port %d is not valid", c.MachinesPort), "ports are 1 to 65535",
+			fmt.Sprintf("--machines-port %d is not valid", *port), "ports are 1 to 65535",
 			"Leave it out for 11812, or give any free port above 1023.")
 	}
 	c.WithoutEffect.say(t.err)
@@ -98,7 +98,13 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 		o.AlsoPort = service.OllamaPort
 	}
 	o.Share, o.Find = c.ShareWithMachines, c.FindMachines
-	o.MachinesListen, o.MachinesPort = c.MachinesHost, c.MachinesPort
+	o.MachinesListen = c.MachinesHost
+	if c.MachinesPort != nil {
+		o.MachinesPort = *c.MachinesPort
+		if o.MachinesPort == 0 {
+			o.MachinesPort = -1 // any
+		}
+	}
 	return c.serve(ctx, o, t)
 }
 
