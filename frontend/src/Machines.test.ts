@@ -42,11 +42,11 @@ async function type(label: string, value: string) {
 test('sharing is off, and switched on it shows a code that counts down', async () => {
   await open();
   expect(button('Share this computer').getAttribute('aria-checked')).toBe('false');
-  expect(() => button('Show a Code')).toThrow();
+  expect(() => button('Show a code')).toThrow();
   await click('Share this computer');
   expect(backend.calls.at(-1)).toBe('sharing true false');
   expect(text()).toContain('at port 11812');
-  await click('Show a Code');
+  await click('Show a code');
   expect(text()).toContain('0815 4711');
   expect(text()).toContain('type 192.168.1.7 and this code');
   expect(text()).toContain('Other addresses of this computer: 10.0.0.7');
@@ -62,13 +62,13 @@ test('sharing is off, and switched on it shows a code that counts down', async (
   await pass(60_000);
   expect(text()).toContain('The code has expired');
   expect(text()).not.toContain('0815 4711');
-  button('Show Another Code');
+  button('Show another code');
 });
 
 test('a machine that typed the code is listed, and can be removed', async () => {
   await open();
   await click('Share this computer');
-  await click('Show a Code');
+  await click('Show a code');
   backend.pairing.end('paired');
   await pass(1100);
   expect(text()).toContain('studio was paired.');

@@ -4,15 +4,15 @@ import type { Text } from './text';
 export const machinesCard = {
   title: 'Machines',
   help:
-    'Other computers that run Headroom can use the models of this one, and this one theirs. The ' +
-    'two are paired by a code, and speak to nobody else.',
+    'Other computers that run Headroom can use the models of this one, and this one theirs, after ' +
+    'you have paired the two by a code.',
   share: 'Share this computer',
   shareHelp: 'Opens a port for machines that you pair. Nobody else can use it.',
   sharedAt: (port: Text) => `Machines that you pair can use this one, at port ${port}.`,
   fixed: 'Set on the command line.',
-  showCode: 'Show a Code',
-  newCode: 'Show Another Code',
-  hideCode: 'Done',
+  showCode: 'Show a code',
+  newCode: 'Show another code',
+  hideCode: 'Hide',
   code: 'Code',
   typeIt: (address: Text) => `In Headroom on the other computer, type ${address} and this code.`,
   otherAddresses: (list: Text) => `Other addresses of this computer: ${list}`,
@@ -41,12 +41,12 @@ export const machinesCard = {
   removed: (machine: Text) => `${machine} was removed.`,
   used: 'This computer may use',
   noUsed: 'No other machine can be used from this one yet.',
-  pair: 'Pair with Another Machine',
+  pair: 'Pair with another machine',
   pairHelp: 'Share the other one in its Settings, and have it show a code.',
   find: 'Find machines on this network',
   findHelp:
-    'While this is on, shared machines tell the network their names. Only you can see what they ' +
-    'have, after pairing.',
+    'While this is on, this computer announces its name and port on the network if it is shared, ' +
+    'and nothing else.',
   found: 'Found on this network',
   noneFound: 'None was found yet.',
   choose: 'Choose',
