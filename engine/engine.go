@@ -17,6 +17,7 @@ import (
 	"headroom/engine/device"
 	"headroom/engine/loop"
 	"headroom/engine/plan"
+	"headroom/engine/prefix"
 	"headroom/engine/problem"
 	"headroom/engine/runner"
 	"headroom/engine/sched"
@@ -387,6 +388,18 @@ func (e *Engine) SetDraftGain(gain float64) { e.loop.SetDraftGain(gain) }
 // CachedPrefixes lists the prefixes in memory, the least recently used first. It waits for the step
 // in progress.
 func (e *Engine) CachedPrefixes() []CachedPrefix { return e.loop.CachedPrefixes() }
+
+// Held returns how much of a prompt, of which only the hashes are known, is cached in memory, in
+// tokens; see loop.Loop.Held. ok is false if ctx ends first.
+func (e *Engine) Held(ctx context.Context, chain []PrefixHash, blockTokens int) (tokens int,
+	ok bool) {
+	return e.loop.Held(ctx, chain, blockTokens)
+}
+
+// PrefixChain returns the hashes of the whole blocks of a prompt, for Held.
+func PrefixChain(tokens []int32, blockTokens int) []PrefixHash {
+	return prefix.Chain(tokens, blockTokens)
+}
 
 // StoredModel returns the key of the model's blocks in the block store. Without a block store it
 // returns the zero value.

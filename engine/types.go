@@ -7,6 +7,7 @@ import (
 	"headroom/engine/draft"
 	"headroom/engine/loop"
 	"headroom/engine/plan"
+	"headroom/engine/prefix"
 	"headroom/engine/runner"
 	"headroom/engine/sched"
 	"headroom/engine/textproc"
@@ -99,6 +100,8 @@ type (
 	History = loop.History
 	// CachedPrefix is a prefix cached in memory that is not part of a longer one.
 	CachedPrefix = loop.CachedPrefix
+	// PrefixHash stands for the beginning of a prompt; see prefix.Hash.
+	PrefixHash = prefix.Hash
 	// PassCost is the minimum memory traffic and arithmetic of one forward pass.
 	PassCost = runner.Cost
 )

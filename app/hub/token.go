@@ -64,7 +64,8 @@ func (t *Tokens) Token() (string, TokenSource) {
 	}
 	t.readAt = time.Now()
 	t.token, t.source = "", NoToken
-	if token, err := keychain.Get(keychainService, keychainAccount); err == nil && tokenForm.MatchString(token) {
+	token, err := keychain.Get(keychainService, keychainAccount)
+	if err == nil && tokenForm.MatchString(token) {
 		t.token, t.source = token, TokenKeychain
 	} else if text, _, err := disk.Read(tokenPath(), maxTokenFileBytes); err == nil {
 		if token := strings.TrimSpace(string(text)); tokenForm.MatchString(token) {

@@ -37,8 +37,9 @@ func Client(m Machine) *http.Client { return ClientAs(m, nil) }
 // ClientAs is Client for a machine that asks for this one's certificate, as paired ones do. own
 // returns it with its private key, and is called for each connection.
 func ClientAs(m Machine, own func() (*tls.Certificate, error)) *http.Client {
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: keepAlive}
 	transport := &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAliveConfig: keepAlive}).DialContext,
+		DialContext:         dialer.DialContext,
 		TLSHandshakeTimeout: dialTimeout,
 		DisableCompression:  true,
 		MaxIdleConnsPerHost: maxIdleConnections,

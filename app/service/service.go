@@ -29,8 +29,10 @@ import (
 	"headroom/app/keys"
 	"headroom/app/library"
 	"headroom/app/logs"
+	"headroom/app/machines"
 	"headroom/app/pairing"
 	"headroom/app/power"
+	"headroom/app/route"
 	"headroom/app/settings"
 	"headroom/app/update"
 	"headroom/app/vault"
@@ -57,6 +59,7 @@ var Dialects = []server.Dialect{
 	responses.New(),
 	decisions.Dialect{},
 	rerank.Dialect{},
+	route.Dialect{},
 }
 
 // Options configure a Service. NewHost and NewMover are required. With zero values in the other
@@ -97,9 +100,10 @@ type Options struct {
 	// Defaults are parameters of requests that do not have them. They override the settings'.
 	Defaults generate.Defaults
 
-	Settings *settings.File // nil: the result of OpenSettings
-	Keys     *keys.Store    // nil: the result of OpenKeys
-	Vault    *vault.Vault   // of the chats; nil: the result of OpenVault
+	Settings *settings.File  // nil: the result of OpenSettings
+	Keys     *keys.Store     // nil: the result of OpenKeys
+	Vault    *vault.Vault    // of the chats; nil: the result of OpenVault
+	Machines *machines.Store // the other machines; nil: the result of OpenMachines
 }
 
 // Service is the endpoint, the control API and the web UI on one address.
@@ -108,6 +112,7 @@ type Service struct {
 	Address string // the address for clients on this machine, such as "127.0.0.1:11811"
 	Token   string // the token of the control API
 	Updates *update.Updater
+	Router  *route.Router // to the engines of other machines
 
 	listener net.Listener
 	api      *control.API
@@ -149,6 +154,10 @@ func New(o Options) (*Service, error) {
 	s := &Service{Host: o.NewHost(o.Settings), Address: reachable(listener.Addr().String()),
 		Token: loadToken(), listener: listener, jobs: jobs.NewList(), awake: power.New(),
 		settings: o.Settings, keys: o.Keys, vault: o.Vault, chats: openChats(o.Vault), logs: o.Logs}
+	if o.Machines == nil {
+		o.Machines = OpenMachines(o.Settings)
+	}
+	s.Router = route.New(route.Options{Machines: o.Machines, Here: s.Host, Own: s.certificate})
 	s.batches = s.newBatches()
 	s.Updates = newUpdates(o.Settings)
 	transfers := newTransfers(s.jobs, o.Settings, s.listed)
@@ -165,7 +174,7 @@ func New(o Options) (*Service, error) {
 	}
 	endpoint := s.endpoint(o, access, s.newPuller(transfers))
 	s.sharing = &sharing{settings: o.Settings, keys: o.Keys, vault: o.Vault,
-		refuse:   endpoint.Refuse,
+		refuse: endpoint.Refuse, machines: o.Machines, changed: s.Router.Reload,
 		endpoint: s.awake.Handler(endpointForMachines(endpoint.Inside())),
 		listen:   o.MachinesListen, port: o.MachinesPort, always: o.Share, find: o.Find,
 		network: o.Network}
@@ -224,7 +233,8 @@ func (o *Options) guard(token string) *guard.Guard {
 
 // endpoint returns the handler of the dialects.
 func (s *Service) endpoint(o Options, access *guard.Guard, p *puller) *server.Server {
-	return server.New(server.Options{Models: s.Host, Guard: access,
+	return server.New(server.Options{Models: route.Models{HereModels: s.Host, Router: s.Router},
+		Guard: access, Elsewhere: s.Router,
 		Dialects: append(slices.Clone(Dialects), s.batches),
 		Version:  version.Version, Pull: p.pull, Delete: s.newRemover().remove,
 		Defaults: func(modelID string) generate.Defaults {
@@ -266,6 +276,7 @@ func (s *Service) Serve(ctx context.Context) error {
 	checking, stop := context.WithCancel(ctx)
 	var updates sync.WaitGroup
 	updates.Go(func() { s.Updates.Run(checking) })
+	updates.Go(func() { s.Router.Run(checking) })
 	defer updates.Wait()
 	defer stop()
 	return server.Serve(ctx, s.listener, s.api,
@@ -326,6 +337,16 @@ func OpenKeys(file *settings.File) *keys.Store {
 	store, err := keys.Open(filepath.Dir(file.Path()))
 	if err != nil {
 		slog.Error("the endpoint is closed", "err", err)
+	}
+	return store
+}
+
+// OpenMachines reads the other machines, which are beside the settings. If that fails, none is
+// used.
+func OpenMachines(file *settings.File) *machines.Store {
+	store, err := machines.Open(filepath.Dir(file.Path()))
+	if err != nil {
+		slog.Error("no other machine is used", "err", err)
 	}
 	return store
 }

@@ -6,6 +6,7 @@ package service
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -40,6 +41,8 @@ type sharing struct {
 	always   *bool  // overrides the settings' ShareWithMachines
 	find     *bool  // overrides the settings' FindMachines
 	network  pairing.Network
+	machines *machines.Store // nil: opened when it is used
+	changed  func()          // called after a change of machines; nil: nothing is called
 
 	mu      sync.Mutex
 	closed  bool
@@ -228,11 +231,35 @@ func (s *sharing) close() {
 
 // addMachine stores a machine whose engines this one may use.
 func (s *sharing) addMachine(m machines.Machine, key string) (machines.Machine, error) {
-	store, err := machines.Open(filepath.Dir(s.settings.Path()))
+	store, err := s.store()
 	if err != nil {
 		return machines.Machine{}, err
 	}
+	defer s.machinesChanged()
 	return pairing.Store(store, m, key)
+}
+
+// store returns the other machines.
+func (s *sharing) store() (*machines.Store, error) {
+	if s.machines != nil {
+		return s.machines, s.machines.Err()
+	}
+	return machines.Open(filepath.Dir(s.settings.Path()))
+}
+
+func (s *sharing) machinesChanged() {
+	if s.changed != nil {
+		s.changed()
+	}
+}
+
+// certificate returns this machine's certificate with its private key. Paired machines ask for it.
+func (s *Service) certificate() (*tls.Certificate, error) {
+	id, err := s.sharing.identity()
+	if err != nil {
+		return nil, err
+	}
+	return &id.Certificate, nil
 }
 
 // pairedKeys are the API keys of paired machines.
@@ -298,7 +325,7 @@ func (s *sharing) state() control.Sharing {
 // used lists the paired machines that this one may use.
 func (s *sharing) used() []control.UsedMachine {
 	list := []control.UsedMachine{}
-	store, err := machines.Open(filepath.Dir(s.settings.Path()))
+	store, err := s.store()
 	if err != nil {
 		slog.Debug("the other machines cannot be listed", "err", err)
 	}
@@ -314,9 +341,10 @@ func (s *sharing) used() []control.UsedMachine {
 
 // Forget implements control.Pairing.
 func (s *Service) Forget(id string) error {
-	store, err := machines.Open(filepath.Dir(s.settings.Path()))
+	store, err := s.sharing.store()
 	if err == nil {
 		_, err = store.Remove(id)
+		s.sharing.machinesChanged()
 	}
 	return err
 }

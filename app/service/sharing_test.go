@@ -319,6 +319,42 @@ func TestTwoMachines(t *testing.T) {
 	}
 }
 
+// TestRoutedToAPairedMachine: a request for a model that only the other machine has is answered
+// there, over the port for machines, until that machine is forgotten.
+func TestRoutedToAPairedMachine(t *testing.T) {
+	a := newMachine(t, nil)
+	b := newMachine(t, func(o *Options) {
+		o.NewHost = func(*settings.File) *host.Host {
+			return host.New(host.Options{Meter: plentiful(), Open: openEngine,
+				Library: library.New(nil, engine.Options{}, engine.Describe)})
+		}
+	})
+	a.share(t, true)
+	m, _, _ := pair(t, a, b, false)
+	ask := func() (int, string, error) {
+		return send(http.DefaultClient, "POST", "http://"+b.Address+"/v1/completions", "",
+			`{"model":"qwen3","prompt":[1,2,3],"max_tokens":4}`)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		status, text, err := ask()
+		if err == nil && status == 200 && strings.Contains(text, `"completion_tokens":4`) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the request is not answered: %d %s %v", status, text, err)
+		}
+	}
+	if users := a.Sharing().Users; len(users) != 1 || users[0].LastUsedAtUnixMs == 0 {
+		t.Errorf("a's users are %+v", users)
+	}
+	if err := b.Forget(m.ID); err != nil {
+		t.Fatal(err)
+	}
+	if status, text, err := ask(); err != nil || status != 404 {
+		t.Errorf("after the machine was forgotten: %d %s %v", status, text, err)
+	}
+}
+
 // TestPairingLeavesClientsAlone: a client that needed no key on loopback needs none after a
 // pairing.
 func TestPairingLeavesClientsAlone(t *testing.T) {

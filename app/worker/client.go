@@ -5,6 +5,7 @@ package worker
 // worker that hangs blocks only its requests.
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -93,6 +94,8 @@ func (m *Model) handle(message *fromWorker) error {
 		m.mu.Unlock()
 	case message.Prefixes != nil:
 		m.answer(message.Prefixes.Call, message)
+	case message.Held != nil:
+		m.answer(message.Held.Call, message)
 	case message.Forgotten != nil:
 		m.answer(message.Forgotten.Call, message)
 	case message.Heartbeat != nil:
@@ -272,6 +275,29 @@ func (m *Model) CachedPrefixesWithin(most time.Duration) (list []engine.CachedPr
 	m.prefixes = a.Prefixes.List
 	return m.prefixes, true
 }
+
+// Held returns how much of a prompt is cached in the worker's memory; see engine.Engine.Held. ok is
+// false if the worker has not answered when ctx ends.
+func (m *Model) Held(ctx context.Context, chain []engine.PrefixHash, blockTokens int) (tokens int,
+	ok bool) {
+	patience := heldPatience
+	if until, limited := ctx.Deadline(); limited {
+		patience = min(patience, time.Until(until))
+	}
+	if patience <= 0 {
+		return 0, false
+	}
+	a := m.call(patience, func(n callNumber) *toWorker {
+		return &toWorker{Held: &heldRequest{n, joined(chain), blockTokens, patience}}
+	})
+	if a == nil || a.Held == nil {
+		return 0, false
+	}
+	return a.Held.Tokens, a.Held.OK
+}
+
+// heldPatience bounds how long Held waits.
+const heldPatience = time.Second
 
 // Forget frees the cached blocks of a conversation; see engine.Engine.Forget. It returns 0 if the
 // process has ended.

@@ -127,6 +127,13 @@ func (s *session) handle(message *toWorker) {
 			freed := e.Shrink(message.Shrink.KeepBytes)
 			s.send(&fromWorker{Forgotten: &forgotten{message.Shrink.Call, freed}})
 		})
+	case message.Held != nil:
+		s.working.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), message.Held.Patience)
+			defer cancel()
+			tokens, ok := e.Held(ctx, split(message.Held.Chain), message.Held.BlockTokens)
+			s.send(&fromWorker{Held: &held{message.Held.Call, tokens, ok}})
+		})
 	case message.Prefixes != nil:
 		s.working.Go(func() {
 			s.send(&fromWorker{Prefixes: &prefixes{*message.Prefixes, e.CachedPrefixes()}})

@@ -15,7 +15,7 @@ import (
 )
 
 // protocol is incremented when a message changes its meaning.
-const protocol = 7
+const protocol = 8
 
 // toWorker is a message of the parent. Hello comes first, then Known any number of times, then
 // Open, Gate or Check. The others follow after the worker's Opened.
@@ -48,6 +48,7 @@ type toWorker struct {
 	Growth *engine.Growth `cbor:"17,keyasint,omitempty"`
 	// Shrink is for engine.Engine.Shrink. Forgotten answers it.
 	Shrink *shrinkRequest `cbor:"18,keyasint,omitempty"`
+	Held   *heldRequest   `cbor:"19,keyasint,omitempty"`
 }
 
 // fromWorker is a message of the worker.
@@ -73,6 +74,7 @@ type fromWorker struct {
 	Step    *step       `cbor:"15,keyasint,omitempty"` // of a check
 	Row     *parity.Row `cbor:"16,keyasint,omitempty"` // of a check's report, once it is known
 	Checked *checked    `cbor:"17,keyasint,omitempty"` // answers Check
+	Held    *held       `cbor:"18,keyasint,omitempty"` // answers Held
 }
 
 type hello struct {
@@ -289,4 +291,37 @@ func (w *wireProblem) err() error {
 		return nil
 	}
 	return w.problem()
+}
+
+// heldRequest asks how much of a prompt is cached in memory; see engine.Engine.Held.
+type heldRequest struct {
+	Call        callNumber
+	Chain       []byte // the hashes, one after the other
+	BlockTokens int
+	Patience    time.Duration
+}
+
+type held struct {
+	Call   callNumber
+	Tokens int
+	OK     bool
+}
+
+// joined returns the hashes of a chain one after the other, which the pipe carries as they are.
+func joined(chain []engine.PrefixHash) []byte {
+	data := make([]byte, 0, len(chain)*len(engine.PrefixHash{}))
+	for i := range chain {
+		data = append(data, chain[i][:]...)
+	}
+	return data
+}
+
+// split is the inverse of joined.
+func split(data []byte) []engine.PrefixHash {
+	const size = len(engine.PrefixHash{})
+	chain := make([]engine.PrefixHash, len(data)/size)
+	for i := range chain {
+		copy(chain[i][:], data[i*size:])
+	}
+	return chain
 }

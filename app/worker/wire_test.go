@@ -247,6 +247,7 @@ func FuzzParent(f *testing.F) {
 		&fromWorker{Event: &event{1, newWireEvent(engine.Event{Type: engine.Token, Text: "x"})}},
 		&fromWorker{Finished: &engine.Finished{}}, &fromWorker{Stats: &engine.Stats{}},
 		&fromWorker{Prefixes: &prefixes{Call: one}},
+		&fromWorker{Held: &held{Call: one, Tokens: 256, OK: true}},
 		&fromWorker{Log: &record{Attrs: []attr{{"a", 1}}}}, &fromWorker{Closed: &closed{}},
 		&fromWorker{Heartbeat: &engine.Heartbeat{}}, &fromWorker{Forgotten: &forgotten{Call: one}},
 		&fromWorker{Learned: nil})
@@ -273,6 +274,8 @@ func FuzzWorker(f *testing.F) {
 	seeds(f, &toWorker{Open: &opening{}}, &toWorker{Gate: &gateRequest{}},
 		&toWorker{Submit: &submission{}}, &toWorker{Cancel: &one}, &toWorker{Stop: &one},
 		&toWorker{Prefixes: &two},
+		&toWorker{Held: &heldRequest{Call: two, Chain: []byte("0123456789abcdef"), BlockTokens: 128,
+			Patience: time.Second}},
 		&toWorker{Heartbeat: &heartbeatRequest{}}, &toWorker{Forget: &forgetRequest{Call: two}},
 		&toWorker{Limits: &engine.BlockStoreLimits{}}, &toWorker{Close: &closeRequest{}})
 	f.Fuzz(func(t *testing.T, noise []byte) {

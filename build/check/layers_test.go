@@ -180,6 +180,9 @@ var layers = []row{
 	{"The host: it starts and stops models and reports their state.", []string{
 		"app/host",
 	}},
+	{"Routing: requests that the engines of other machines answer.", []string{
+		"app/route",
+	}},
 	{"The control API: window, browser and `headroom cache` use the host through it.", []string{
 		"app/control",
 	}},

@@ -1,0 +1,110 @@
+package route
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+)
+
+// TestSession: requests of one conversation have one session, and those of others have others.
+func TestSession(t *testing.T) {
+	const first = `{"role":"user","content":"hello"}`
+	type request struct{ body, header, value string }
+	for name, c := range map[string]struct {
+		a, b request
+		same bool
+	}{
+		"the next turn": {request{body: `{"messages":[` + first + `]}`}, request{body: `{"messages":[` +
+			first + `,{"role":"assistant","content":"x"},{"role":"user","content":"y"}]}`}, true},
+		"another first message": {request{body: `{"messages":[` + first + `]}`},
+			request{body: `{"messages":[{"role":"user","content":"hi"}]}`}, false},
+		"another system message": {
+			request{body: `{"messages":[{"role":"system","content":"a"},` + first + `]}`},
+			request{body: `{"messages":[{"role":"system","content":"b"},` + first + `]}`}, false},
+		"another system text of Anthropic's": {
+			request{body: `{"system":"a","messages":[` + first + `]}`},
+			request{body: `{"system":"b","messages":[` + first + `]}`}, false},
+		"another model": {request{body: `{"model":"a","messages":[` + first + `]}`},
+			request{body: `{"model":"b","messages":[` + first + `]}`}, false},
+		"the mark of a cache has moved": {
+			request{body: `{"messages":[{"role":"user","content":[{"type":"text","text":"a",` +
+				`"cache_control":{"type":"ephemeral"}}]}]}`},
+			request{body: `{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}]}`},
+			true},
+		"one key": {request{body: `{"prompt_cache_key":"k","messages":[` + first + `]}`},
+			request{body: `{"prompt_cache_key":"k","messages":[]}`}, true},
+		"two keys": {request{body: `{"prompt_cache_key":"k","messages":[` + first + `]}`},
+			request{body: `{"prompt_cache_key":"l","messages":[` + first + `]}`}, false},
+		"Codex": {request{`{"input":"a"}`, "session_id", "s"},
+			request{`{"input":"b"}`, "session_id", "s"}, true},
+		"Claude Code": {request{`{"messages":[]}`, "x-claude-code-session-id", "s"},
+			request{`{"messages":[` + first + `]}`, "x-claude-code-session-id", "s"}, true},
+		"two of Claude Code": {request{`{"messages":[]}`, "x-claude-code-session-id", "s"},
+			request{`{"messages":[]}`, "x-claude-code-session-id", "t"}, false},
+		"Responses": {request{body: `{"instructions":"i","input":[` + first + `]}`},
+			request{body: `{"instructions":"i","input":[` + first + `,{"type":"reasoning"}]}`}, true},
+		"a plain prompt": {request{body: `{"prompt":"a"}`}, request{body: `{"prompt":"b"}`}, false},
+	} {
+		of := func(r request) session {
+			b, ok := readBody([]byte(r.body))
+			if !ok {
+				t.Fatalf("%s: %s", name, r.body)
+			}
+			h := http.Header{}
+			if r.header != "" {
+				h.Set(r.header, r.value)
+			}
+			return sessionOf(h, &b, b.Model)
+		}
+		if (of(c.a) == of(c.b)) != c.same {
+			t.Errorf("%s: %+v and %+v, same: %t", name, c.a, c.b, !c.same)
+		}
+	}
+}
+
+func TestWithModel(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"model":"a"}`: `{"model":"x\"y"}`,
+		` {"n" : [1, {"model":"b"}],"model": "a"}`: ` {"n" : [1, {"model":"b"}],"model": "x\"y"}`,
+		`{"model":null,"s":"é"}`:                   `{"model":"x\"y","s":"é"}`,
+		`{}`:                                       "", `[]`: "", `{"model"`: "", ``: "",
+	} {
+		got, ok := withModel([]byte(text), `x"y`)
+		if string(got) != want || ok != (want != "") {
+			t.Errorf("%s: %s, %t", text, got, ok)
+		}
+	}
+}
+
+func FuzzBody(f *testing.F) {
+	f.Add([]byte(`{"model":"a","messages":[{"role":"user","content":[{"text":"a"}]}]}`))
+	f.Add([]byte(`{"input":[{}],"metadata":3}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b, ok := readBody(data)
+		if !ok {
+			return
+		}
+		sessionOf(http.Header{}, &b, b.Model)
+		changed, ok := withModel(data, "new")
+		if !ok {
+			return
+		}
+		var got struct {
+			Model string `json:"model"`
+		}
+		if err := json.Unmarshal(changed, &got); err != nil || got.Model != "new" {
+			t.Errorf("%q: %q, %v", data, changed, err)
+		}
+	})
+}
+
+func FuzzPrefixQuestion(f *testing.F) {
+	f.Add([]byte(`{"model":"a","block_tokens":128,"hashes":["00112233445566778899aabbccddeeff"]}`))
+	f.Add([]byte(`{"model":"a","block_tokens":33,"hashes":[]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		q, chain, err := parsePrefix(data)
+		if err == nil && (len(chain) != len(q.Hashes) || q.BlockTokens%pageTokens != 0) {
+			t.Errorf("%q: %+v, %d hashes", data, q, len(chain))
+		}
+	})
+}

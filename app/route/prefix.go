@@ -1,0 +1,222 @@
+package route
+
+// How much of a prompt the machines have cached. They are asked at the same time, by hashes of the
+// prompt's tokens, and have little time to answer. A machine that is computing answers between two
+// passes; of one that does not answer in time, what it was sent last counts.
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"headroom/app/machines"
+	"headroom/engine"
+	"headroom/engine/jsonbody"
+	"headroom/engine/problem"
+	"headroom/engine/server"
+)
+
+const (
+	// defaultPrefixWait is long for a local network, and short beside the reading of a prompt.
+	defaultPrefixWait = 50 * time.Millisecond
+	// prefixBlock is the length of the blocks whose hashes are sent, in tokens.
+	prefixBlock = 128
+	// maxAsked is how many machines are asked at once.
+	maxAsked = 32
+
+	// The limits of a question. Blocks are made of the engine's pages of 32 tokens.
+	pageTokens     = 32
+	maxBlockTokens = 1024
+	maxHashes      = 1 << 15
+)
+
+// prefixQuestion is the body of POST /api/prefix.
+type prefixQuestion struct {
+	Model       string   `json:"model"`
+	BlockTokens int      `json:"block_tokens"`
+	Hashes      []string `json:"hashes"`
+}
+
+// prefixAnswer is its answer: the tokens of the prompt's beginning that need not be computed.
+type prefixAnswer struct {
+	Model        string `json:"model"`
+	MemoryTokens int    `json:"memory_tokens"`
+	DiskTokens   int    `json:"disk_tokens"`
+}
+
+// holder is an engine that knows what it has cached.
+type holder interface {
+	Held(ctx context.Context, chain []engineHash, blockTokens int) (tokens int, ok bool)
+}
+
+type engineHash = engine.PrefixHash
+
+// askPrefixes asks all engines how much of the prompt they have cached.
+func (r *Router) askPrefixes(ctx context.Context, q *question, engines []target) {
+	tokens, err := q.Prompt()
+	if err != nil {
+		return // this machine cannot tell the prompt's tokens
+	}
+	q.tokens = len(tokens)
+	chain := engine.PrefixChain(tokens, prefixBlock)
+	if len(chain) == 0 {
+		return
+	}
+	chain = chain[:min(len(chain), maxHashes)]
+	ctx, cancel := context.WithTimeout(ctx, r.o.PrefixWait)
+	defer cancel()
+	type answer struct {
+		engine int
+		prefixAnswer
+	}
+	answers := make(chan answer, len(engines))
+	asked := 0
+	for i := range engines {
+		e := &engines[i]
+		if !e.Resident || asked == maxAsked || e.machine != nil &&
+			e.stored.Kind != machines.Headroom {
+			continue
+		}
+		asked++
+		go func() {
+			var got prefixAnswer
+			ok := false
+			if e.machine == nil {
+				got, ok = r.heldHere(ctx, q.here, chain)
+			} else {
+				got, ok = e.askPrefix(ctx, e.model, chain)
+			}
+			if !ok {
+				answers <- answer{engine: -1}
+				return
+			}
+			answers <- answer{i, got}
+		}()
+	}
+	for range asked {
+		select {
+		case a := <-answers:
+			if a.engine >= 0 {
+				engines[a.engine].MemoryTokens = a.MemoryTokens
+				engines[a.engine].DiskTokens = a.DiskTokens
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// heldHere returns what this machine has cached.
+func (r *Router) heldHere(ctx context.Context, model string, chain []engineHash) (a prefixAnswer,
+	ok bool) {
+	m, err := r.o.Here.Acquire(model)
+	if err != nil {
+		return a, false
+	}
+	h, ok := m.Engine.(holder)
+	if !ok {
+		return a, false
+	}
+	a.MemoryTokens, ok = h.Held(ctx, chain, prefixBlock)
+	return a, ok
+}
+
+// askPrefix asks a machine what it has cached.
+func (m *machine) askPrefix(ctx context.Context, model string, chain []engineHash) (a prefixAnswer,
+	ok bool) {
+	q := prefixQuestion{Model: model, BlockTokens: prefixBlock, Hashes: make([]string, len(chain))}
+	for i := range chain {
+		q.Hashes[i] = hex.EncodeToString(chain[i][:])
+	}
+	body, err := json.Marshal(q)
+	if err != nil {
+		return a, false
+	}
+	request, err := m.newRequest(ctx, http.MethodPost, "/api/prefix", body)
+	if err != nil {
+		return a, false
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := m.client.Do(request)
+	if err != nil {
+		return a, false
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	if err != nil || response.StatusCode != http.StatusOK || json.Unmarshal(data, &a) != nil {
+		return a, false
+	}
+	a.MemoryTokens, a.DiskTokens = max(0, a.MemoryTokens), max(0, a.DiskTokens)
+	return a, true
+}
+
+// parsePrefix reads the body of POST /api/prefix. The error is a Problem.
+func parsePrefix(body []byte) (q prefixQuestion, chain []engineHash, err error) {
+	if err := jsonbody.Check(body); err != nil {
+		return q, nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	if err := d.Decode(&q); err != nil {
+		return q, nil, problem.Wrap(problem.BadRequest, err,
+			"The body is not a question for a prefix",
+			`Send {"model": "…", "block_tokens": 128, "hashes": ["…"]}.`)
+	}
+	bad := func(field, why string) error {
+		return problem.New(problem.BadRequest, field+" is not valid", why, "")
+	}
+	switch {
+	case q.BlockTokens < pageTokens || q.BlockTokens > maxBlockTokens ||
+		q.BlockTokens%pageTokens != 0:
+		return q, nil, bad("block_tokens", fmt.Sprintf("got %d, expected a multiple of %d up to %d",
+			q.BlockTokens, pageTokens, maxBlockTokens))
+	case len(q.Hashes) == 0 || len(q.Hashes) > maxHashes:
+		return q, nil, bad("hashes", fmt.Sprintf("got %d, expected 1 to %d", len(q.Hashes),
+			maxHashes))
+	}
+	chain = make([]engineHash, len(q.Hashes))
+	for i, text := range q.Hashes {
+		if n, err := hex.Decode(chain[i][:], []byte(text[:min(len(text), 2*len(chain[i]))])); err !=
+			nil || n != len(chain[i]) || len(text) != 2*n {
+			return q, nil, bad(fmt.Sprintf("hashes[%d]", i),
+				fmt.Sprintf("expected %d hexadecimal digits", 2*len(chain[i])))
+		}
+	}
+	return q, chain, nil
+}
+
+// prefixPatience is how long a machine looks for what it has cached. Who asks waits less.
+const prefixPatience = 250 * time.Millisecond
+
+// answerPrefix answers POST /api/prefix. A model that is not in memory has nothing there.
+func answerPrefix(ctx context.Context, body []byte, with server.Resources) (any, error) {
+	q, chain, err := parsePrefix(body)
+	if err != nil {
+		return nil, err
+	}
+	answer := prefixAnswer{Model: q.Model}
+	m, err := with.Models.Acquire(q.Model)
+	switch {
+	case err != nil && problem.From(err).Code == problem.NotRunning,
+		err != nil && problem.From(err).Code == problem.Loading:
+		return answer, nil
+	case err != nil:
+		return nil, err
+	}
+	answer.Model = m.ID
+	h, ok := m.Engine.(holder)
+	if !ok || m.Adapter != nil {
+		return answer, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, prefixPatience)
+	defer cancel()
+	if answer.MemoryTokens, ok = h.Held(ctx, chain, q.BlockTokens); !ok {
+		return nil, problem.New(problem.Busy, "The model is computing", "",
+			"Ask again, or do without.")
+	}
+	return answer, nil
+}
