@@ -26,7 +26,8 @@ func (p *fakePairing) note(format string, arguments ...any) error {
 func (p *fakePairing) Sharing() Sharing {
 	return Sharing{On: true, Name: "studio", Addresses: []string{"10.0.0.1"},
 		Code:  PairingCode{Phase: pairing.Open, Code: "1234 5678"},
-		Users: []PairedMachine{}, Used: []UsedMachine{}, Found: []FoundMachine{}, ReadOnly: []string{}}
+		Users: []PairedMachine{}, Used: []UsedMachine{}, Found: []FoundMachine{},
+		ReadOnly: []string{}}
 }
 
 func (p *fakePairing) ChangeSharing(share, find *bool) error {

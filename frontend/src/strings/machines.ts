@@ -4,8 +4,8 @@ import type { Text } from './text';
 export const machinesCard = {
   title: 'Machines',
   help:
-    'Other computers that run Headroom can use the models of this one, and this one theirs, after ' +
-    'you have paired the two by a code.',
+    'Other computers that run Headroom can use the models of this one, and this one theirs, ' +
+    'after you have paired the two by a code.',
   share: 'Share this computer',
   shareHelp: 'Opens a port for machines that you pair. Nobody else can use it.',
   sharedAt: (port: Text) => `Machines that you pair can use this one, at port ${port}.`,

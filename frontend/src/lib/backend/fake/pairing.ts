@@ -1,5 +1,5 @@
-// The fake pairing: the right code of another machine is 1234 5678, and a code that is shown here is
-// typed when a test says so.
+// The fake pairing: the right code of another machine is 1234 5678, and a code that is shown here
+// is typed when a test says so.
 import type { PairingBackend } from '../pairing';
 import type { JoinedMachine, Sharing, SharingChange } from '../types';
 import { refusal } from './refusal';
