@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -306,9 +307,16 @@ func ask(t *testing.T, address string, config *tls.Config, path string) (int, []
 	return response.StatusCode, said.Bytes()
 }
 
-// FuzzMessages sends any message to a server that shows a code. It must not panic, and must give
-// nobody a key.
+// FuzzMessages sends any message to a server that shows a code, and any second message after a
+// valid first one. It must not panic, and must give nobody a key.
 func FuzzMessages(f *testing.F) {
+	share, err := json.Marshal(helloMessage{protocol, pointM.Bytes()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(true, string(share))
+	f.Add(false, `{"exchange":"EXCHANGE","confirm":"AA==","sealed":"AA=="}`)
+	f.Add(false, `{"exchange":"EXCHANGE"}`)
 	f.Add(true, `{"version":1,"share":"BA=="}`)
 	f.Add(false, `{"exchange":"","confirm":"AA==","sealed":""}`)
 	f.Add(true, `{"version":1e999}`)
@@ -318,18 +326,28 @@ func FuzzMessages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first bool, body string) {
 		s := NewServer(Options{Identity: id, Keys: counting{&made}})
 		s.Show(false)
-		path := map[bool]string{true: pathPair, false: pathConfirm}[first]
-		for range 2 {
-			w := &discard{header: http.Header{}}
-			r, err := http.NewRequest("POST", path, strings.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
+		post := func(path, body string) *httptest.ResponseRecorder {
+			w, r := httptest.NewRecorder(), httptest.NewRequest("POST", path,
+				strings.NewReader(body))
 			r.TLS = &tls.ConnectionState{PeerCertificates: peersOf(peer)}
 			s.ServeHTTP(w, r)
-			if w.status == 200 && path == pathConfirm || made > 0 {
-				t.Errorf("%q got a key", body)
+			return w
+		}
+		if first {
+			post(pathPair, body)
+		} else {
+			var hello helloReply
+			if err := json.Unmarshal(post(pathPair, string(share)).Body.Bytes(),
+				&hello); err != nil {
+				t.Fatal(err)
 			}
+			body = strings.ReplaceAll(body, "EXCHANGE", hello.Exchange)
+			if w := post(pathConfirm, body); w.Code == 200 {
+				t.Errorf("%q got %s", body, w.Body)
+			}
+		}
+		if made > 0 {
+			t.Errorf("%q got a key", body)
 		}
 	})
 }

@@ -152,16 +152,6 @@ func (c counting) Make(string, string) (string, error) {
 	return "", nil
 }
 
-// discard is a response that only its status is kept of.
-type discard struct {
-	header http.Header
-	status int
-}
-
-func (d *discard) Header() http.Header            { return d.header }
-func (d *discard) WriteHeader(status int)         { d.status = status }
-func (d *discard) Write(data []byte) (int, error) { return len(data), nil }
-
 func peersOf(id *Identity) []*x509.Certificate {
 	return []*x509.Certificate{id.Certificate.Leaf}
 }
