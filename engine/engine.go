@@ -401,6 +401,12 @@ func PrefixChain(tokens []int32, blockTokens int) []PrefixHash {
 	return prefix.Chain(tokens, blockTokens)
 }
 
+// ExtendPrefixChain adds to the PrefixChain of the first of the tokens the hashes of the blocks
+// after them.
+func ExtendPrefixChain(chain []PrefixHash, tokens []int32, blockTokens int) []PrefixHash {
+	return prefix.ExtendChain(chain, tokens, blockTokens)
+}
+
 // StoredModel returns the key of the model's blocks in the block store. Without a block store it
 // returns the zero value.
 func (e *Engine) StoredModel() StoredModel { return e.loop.StoredModel() }

@@ -19,8 +19,6 @@ type Pairing interface {
 	ShowCode(both bool) error
 	HideCode()
 	Join(ctx context.Context, address, code string, both bool) (JoinedMachine, error)
-	// Forget removes a paired machine that this one may use.
-	Forget(id string) error
 }
 
 // Sharing is the response of the routes of /control/pairing.
@@ -35,7 +33,6 @@ type Sharing struct {
 	Certificate string          `json:"certificate"` // its SHA-256 begins so; "": not known yet
 	Code        PairingCode     `json:"code"`
 	Users       []PairedMachine `json:"users"` // machines that may use this one
-	Used        []UsedMachine   `json:"used"`  // paired machines that this one may use
 	Find        bool            `json:"find"`  // others on the local network are listed
 	FindProblem *Error          `json:"findProblem"`
 	Found       []FoundMachine  `json:"found"`
@@ -59,14 +56,6 @@ type PairedMachine struct {
 	Certificate      string `json:"certificate"` // its SHA-256 begins so
 	PairedAtUnixMs   int64  `json:"pairedAt"`
 	LastUsedAtUnixMs int64  `json:"lastUsedAt"` // 0: never
-}
-
-// UsedMachine is a paired machine whose engines can be used.
-type UsedMachine struct {
-	ID          string `json:"id"`
-	Name        string `json:"name"`
-	Address     string `json:"address"`
-	Certificate string `json:"certificate"` // its SHA-256 begins so
 }
 
 // FoundMachine is a machine on the local network that can be paired.
@@ -125,14 +114,6 @@ func (a *API) pairingRoutes() []Route {
 		route("DELETE /control/pairing/code", "Ends the code that is shown.", "",
 			func(*http.Request, nothing) (Sharing, error) {
 				a.pairing.HideCode()
-				return state()
-			}),
-		route("DELETE /control/pairing/used/{id}",
-			"Removes a paired machine, whose engines can then not be used any more.", "",
-			func(r *http.Request, _ nothing) (Sharing, error) {
-				if err := a.pairing.Forget(r.PathValue("id")); err != nil {
-					return Sharing{}, err
-				}
 				return state()
 			}),
 		route("POST /control/pairing/join", "Pairs this machine with one that shows a code, and "+

@@ -26,7 +26,7 @@ func (p *fakePairing) note(format string, arguments ...any) error {
 func (p *fakePairing) Sharing() Sharing {
 	return Sharing{On: true, Name: "studio", Addresses: []string{"10.0.0.1"},
 		Code:  PairingCode{Phase: pairing.Open, Code: "1234 5678"},
-		Users: []PairedMachine{}, Used: []UsedMachine{}, Found: []FoundMachine{},
+		Users: []PairedMachine{}, Found: []FoundMachine{},
 		ReadOnly: []string{}}
 }
 
@@ -35,7 +35,6 @@ func (p *fakePairing) ChangeSharing(share, find *bool) error {
 }
 
 func (p *fakePairing) ShowCode(both bool) error { return p.note("code %v", both) }
-func (p *fakePairing) Forget(id string) error   { return p.note("forget %s", id) }
 func (p *fakePairing) HideCode()                { _ = p.note("hide") }
 
 func (p *fakePairing) Join(_ context.Context, address, code string, both bool) (JoinedMachine,
@@ -54,7 +53,6 @@ func TestPairingRoutes(t *testing.T) {
 		{"POST", "/code", `{"both":true}`, "code true"},
 		{"POST", "/code", "", "code false"},
 		{"DELETE", "/code", "", "hide"},
-		{"DELETE", "/used/abc", "", "forget abc"},
 		{"POST", "/join", `{"address":"a","code":"c"}`, "join a c false"},
 	} {
 		p.calls = nil

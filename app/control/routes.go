@@ -147,6 +147,9 @@ func (a *API) Routes() []Route {
 	if a.keys != nil {
 		rows = append(rows, a.keyRoutes()...)
 	}
+	if a.machines != nil {
+		rows = append(rows, a.machineRoutes()...)
+	}
 	if a.agents != nil {
 		rows = append(rows, a.agentRoutes()...)
 	}

@@ -10,38 +10,53 @@ import (
 	"strings"
 )
 
-// body has the fields that the router reads, of all dialects.
+// body has the fields that the router reads, of all dialects. Values are JSON.
 type body struct {
-	Model          string            `json:"model"`
-	PromptCacheKey string            `json:"prompt_cache_key"`
-	Previous       string            `json:"previous_response_id"`
-	System         json.RawMessage   `json:"system"`       // Anthropic, and Ollama's generate
-	Instructions   json.RawMessage   `json:"instructions"` // Responses
-	Messages       []json.RawMessage `json:"messages"`
-	Input          json.RawMessage   `json:"input"`  // Responses, embeddings
-	Prompt         json.RawMessage   `json:"prompt"` // Completions
-	Cache          json.RawMessage   `json:"cache"`  // Headroom's own
-	Metadata       struct {
-		UserID string `json:"user_id"` // Claude Code's has the session
-	} `json:"metadata"`
+	model       string
+	modelAt     []byte // the JSON of the model's name, a part of the body
+	cacheKey    string // prompt_cache_key
+	previous    string // previous_response_id, of Responses
+	user        string // metadata.user_id; Claude Code's has the session
+	private     bool   // the body says where it may be cached, which only Headroom understands
+	system      []byte // Anthropic's, and Ollama's generate
+	instruction []byte // Responses
+	messages    []byte
+	input       []byte // Responses, embeddings
+	prompt      []byte // Completions
 }
 
 // readBody reads a body. ok is false if it is no request that the router understands; the dialect
 // then says what is wrong with it.
 func readBody(data []byte) (b body, ok bool) {
-	err := json.Unmarshal(data, &b)
-	if err == nil {
-		return b, true
-	}
-	// A field of another form, such as metadata, is nothing to the router as long as it knows the
-	// model.
-	var only struct {
-		Model string `json:"model"`
-	}
-	if json.Unmarshal(data, &only) != nil {
-		return b, false
-	}
-	return body{Model: only.Model}, true
+	ok = fields(data, func(name string, value []byte) {
+		switch name {
+		case "model":
+			b.model, b.modelAt = text(value), value
+		case "prompt_cache_key":
+			b.cacheKey = text(value)
+		case "previous_response_id":
+			b.previous = text(value)
+		case "cache":
+			b.private = true
+		case "system":
+			b.system = value
+		case "instructions":
+			b.instruction = value
+		case "messages":
+			b.messages = value
+		case "input":
+			b.input = value
+		case "prompt":
+			b.prompt = value
+		case "metadata":
+			fields(value, func(name string, value []byte) {
+				if name == "user_id" {
+					b.user = text(value)
+				}
+			})
+		}
+	})
+	return b, ok
 }
 
 // sessionHeaders name the conversation of a request. Codex sends session_id, Claude Code
@@ -55,28 +70,30 @@ type session uint64
 
 var seed = maphash.MakeSeed()
 
-// sessionOf returns the conversation of a request.
-func sessionOf(h http.Header, b *body, model string) session {
+// hashed returns the session that a text of some kind stands for.
+func hashed(model, kind string, parts ...[]byte) session {
 	var hash maphash.Hash
 	hash.SetSeed(seed)
-	add := func(kind string, parts ...[]byte) session {
-		for _, part := range append([][]byte{[]byte(strings.ToLower(model)), []byte(kind)},
-			parts...) {
-			_, _ = hash.Write(part)
-			_ = hash.WriteByte(0)
-		}
-		return session(hash.Sum64())
+	for _, part := range append([][]byte{[]byte(strings.ToLower(model)), []byte(kind)}, parts...) {
+		_, _ = hash.Write(part)
+		_ = hash.WriteByte(0)
 	}
-	if b.PromptCacheKey != "" {
-		return add("key", []byte(b.PromptCacheKey))
+	return session(hash.Sum64())
+}
+
+// sessionOf returns the conversation of a request.
+func sessionOf(h http.Header, b *body, model string) session {
+	add := func(kind string, parts ...[]byte) session { return hashed(model, kind, parts...) }
+	if b.cacheKey != "" {
+		return add("key", []byte(b.cacheKey))
 	}
 	for _, name := range sessionHeaders {
 		if value := h.Get(name); value != "" {
 			return add("header", []byte(value))
 		}
 	}
-	if b.Metadata.UserID != "" && strings.Contains(b.Metadata.UserID, "session") {
-		return add("user", []byte(b.Metadata.UserID))
+	if strings.Contains(b.user, "session") {
+		return add("user", []byte(b.user))
 	}
 	return add("text", firstText(b)...)
 }
@@ -87,20 +104,18 @@ const maxPlainBytes = 1000
 // firstText returns what stays the same in all requests of a conversation: the system message and
 // the first message of the user.
 func firstText(b *body) (parts [][]byte) {
-	parts = append(parts, b.System, b.Instructions)
-	messages := b.Messages
-	if messages == nil && len(b.Input) > 0 && b.Input[0] == '[' {
-		_ = json.Unmarshal(b.Input, &messages)
+	parts = append(parts, b.system, b.instruction)
+	messages := b.messages
+	if messages == nil {
+		messages = b.input
 	}
-	for _, m := range messages {
-		role, text := textOf(m)
-		parts = append(parts, text)
-		if role == "user" {
-			return parts
-		}
-	}
-	for _, plain := range [][]byte{b.Prompt, b.Input} {
-		if messages == nil {
+	isList := elements(messages, func(m []byte) bool {
+		role, content := textOf(m)
+		parts = append(parts, content)
+		return role != "user"
+	})
+	if !isList {
+		for _, plain := range [][]byte{b.prompt, b.input} {
 			parts = append(parts, plain[:min(len(plain), maxPlainBytes)])
 		}
 	}
@@ -109,54 +124,38 @@ func firstText(b *body) (parts [][]byte) {
 
 // textOf returns the role and the text of a message. Marks that move from message to message as a
 // conversation grows, such as cache_control, are left out.
-func textOf(message []byte) (role string, text []byte) {
-	var m struct {
-		Role    string          `json:"role"`
-		Content json.RawMessage `json:"content"`
-	}
-	if json.Unmarshal(message, &m) != nil {
+func textOf(message []byte) (role string, content []byte) {
+	if !fields(message, func(name string, value []byte) {
+		switch name {
+		case "role":
+			role = text(value)
+		case "content":
+			content = value
+		}
+	}) {
 		return "", message
 	}
-	var parts []struct {
-		Text string `json:"text"`
+	var parts []byte
+	if elements(content, func(part []byte) bool {
+		fields(part, func(name string, value []byte) {
+			if name == "text" {
+				parts = append(parts, value...)
+			}
+		})
+		return true
+	}) {
+		return role, parts
 	}
-	if json.Unmarshal(m.Content, &parts) != nil {
-		return m.Role, m.Content
-	}
-	for _, part := range parts {
-		text = append(text, part.Text...)
-	}
-	return m.Role, text
+	return role, content
 }
 
 // withModel returns a body whose model has another name. The rest stays as it is, byte by byte. ok
 // is false if the body has no model at its top level.
-func withModel(data []byte, name string) (changed []byte, ok bool) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	if token, err := d.Token(); err != nil || token != json.Delim('{') {
-		return nil, false
-	}
+func withModel(data []byte, b *body, name string) (changed []byte, ok bool) {
 	quoted, err := json.Marshal(name)
-	if err != nil {
+	if err != nil || b.modelAt == nil {
 		return nil, false
 	}
-	from, to := int64(-1), int64(-1)
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return nil, false
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return nil, false
-		}
-		if field, _ := key.(string); strings.EqualFold(field, "model") { // as Unmarshal reads it
-			to = d.InputOffset()
-			from = to - int64(len(value))
-		}
-	}
-	if from < 0 {
-		return nil, false
-	}
-	return bytes.Join([][]byte{data[:from], quoted, data[to:]}, nil), true
+	from := cap(data) - cap(b.modelAt) // a part of the same memory
+	return bytes.Join([][]byte{data[:from], quoted, data[from+len(b.modelAt):]}, nil), true
 }

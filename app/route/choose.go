@@ -37,7 +37,7 @@ const (
 	// conversationTokens is what each conversation costs that an engine has already, for one that
 	// is new to it: a new one takes memory from theirs. Without it, all conversations that begin
 	// with the same system prompt would go to one machine.
-	conversationTokens = 64
+	conversationTokens = 512
 	// remoteSeconds is what another machine costs. Of equal engines, that of this machine answers.
 	remoteSeconds = 0.02
 	// loadSeconds is how long loading a model takes, about.

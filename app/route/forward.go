@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -72,16 +71,16 @@ func (f *failure) answer(w http.ResponseWriter, q *question, m *machine) (bool, 
 // forward sends a request to an engine and copies its answer. It returns nil once an answer has
 // begun, whatever becomes of it.
 func (r *Router) forward(w http.ResponseWriter, q *question, e *target) *failure {
-	answers, end := r.begin(q, e)
-	defer end()
-	defer e.machine.begin(e.model)()
 	ctx, cancel := context.WithCancelCause(q.request.Context())
 	defer cancel(nil)
+	answers, end := r.begin(q, e, cancel)
+	defer end()
+	defer e.machine.begin(e.model)()
 	defer e.watch(ctx, cancel)()
 	body := q.Body
-	if e.model != q.body.Model {
+	if e.model != q.body.model {
 		var ok bool
-		if body, ok = withModel(body, e.model); !ok {
+		if body, ok = withModel(body, &q.body, e.model); !ok {
 			return &failure{err: errors.New("the request's model could not be set"), final: true}
 		}
 	}
@@ -126,6 +125,9 @@ func (e *target) lost(ctx context.Context, q *question, err error) *failure {
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
+	}
+	if errors.Is(err, errCancelled) {
+		return &failure{err: err, final: true}
 	}
 	err = plainError(err)
 	e.failed(err)
@@ -192,6 +194,9 @@ func (r *Router) copy(w http.ResponseWriter, q *question, e *target, ctx context
 		n, err = response.Body.Read(buffer[:])
 	}
 	q.Used(c.used())
+	if id := c.responseID(); id != "" && q.Pattern == "POST /v1/responses" {
+		r.memory.responses.note(responseSession(id), e.id(), 0, time.Now())
+	}
 	if err == io.EOF {
 		_ = c.flush()
 		return nil
@@ -201,9 +206,12 @@ func (r *Router) copy(w http.ResponseWriter, q *question, e *target, ctx context
 		return nil
 	}
 	failed := e.lost(ctx, q, err)
-	p := problem.Wrap(problem.Upstream, failed.err,
-		fmt.Sprintf("The machine %q did not finish its answer", e.stored.Name),
-		"Send the request again.")
+	p := errCancelled
+	if !errors.Is(failed.err, errCancelled) {
+		p = problem.Wrap(problem.Upstream, failed.err,
+			fmt.Sprintf("The machine %q did not finish its answer", e.stored.Name),
+			"Send the request again.")
+	}
 	q.Failed(p)
 	if !c.lines {
 		panic(http.ErrAbortHandler) // the client must see that it did not get the whole answer
@@ -326,24 +334,48 @@ func (c *copied) keep(data []byte) {
 	c.tail = append(c.tail, data...)
 }
 
-var (
-	promptUsed = regexp.MustCompile(
-		`"(?:prompt_tokens|input_tokens|prompt_eval_count)"\s*:\s*([0-9]{1,9})`)
-	answerUsed = regexp.MustCompile(
-		`"(?:completion_tokens|output_tokens|eval_count)"\s*:\s*([0-9]{1,9})`)
-)
-
 // used returns what the answer says that it has used. The text of an answer has quotes escaped, so
 // that it cannot be mistaken for a field.
 func (c *copied) used() guard.Used {
-	last := func(pattern *regexp.Regexp) int {
+	last := func(names ...string) int {
 		for _, text := range [][]byte{c.tail, c.head} {
-			if all := pattern.FindAllSubmatch(text, -1); len(all) > 0 {
-				n, _ := strconv.Atoi(string(all[len(all)-1][1]))
-				return n
+			for _, name := range names {
+				if n := lastNumber(text, name); n > 0 {
+					return n
+				}
 			}
 		}
 		return 0
 	}
-	return guard.Used{PromptTokens: last(promptUsed), GeneratedTokens: last(answerUsed)}
+	return guard.Used{
+		PromptTokens:    last(`"prompt_tokens"`, `"input_tokens"`, `"prompt_eval_count"`),
+		GeneratedTokens: last(`"completion_tokens"`, `"output_tokens"`, `"eval_count"`)}
+}
+
+// responseID returns the ID of a response of the Responses API; "": the answer is none.
+func (c *copied) responseID() string {
+	const begin = `"id":"`
+	at := bytes.Index(c.head, []byte(begin+"resp_"))
+	if at < 0 {
+		return ""
+	}
+	id := c.head[at+len(begin):]
+	end := bytes.IndexByte(id, '"')
+	if end < 0 {
+		return ""
+	}
+	return string(id[:end])
+}
+
+// lastNumber returns the value of the last field with a name, in quotes; 0: there is none.
+func lastNumber(data []byte, name string) (n int) {
+	at := bytes.LastIndex(data, []byte(name))
+	if at < 0 {
+		return 0
+	}
+	rest := bytes.TrimLeft(data[at+len(name):], ": ")
+	for i := 0; i < min(len(rest), 9) && rest[i] >= '0' && rest[i] <= '9'; i++ {
+		n = 10*n + int(rest[i]-'0')
+	}
+	return n
 }

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"headroom/app/machines"
-	"headroom/engine"
 	"headroom/engine/guard"
 	"headroom/engine/problem"
 	"headroom/engine/server"
@@ -46,7 +45,7 @@ type fake struct {
 	key      string       // that the machine wants
 }
 
-func newFake(t *testing.T, name string, answer http.HandlerFunc) *fake {
+func newFake(t testing.TB, name string, answer http.HandlerFunc) *fake {
 	t.Helper()
 	f := &fake{name: name, answer: answer}
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +86,7 @@ type rig struct {
 }
 
 // newRig returns a rig that knows the state of its machines.
-func newRig(t *testing.T, here Here, fakes ...*fake) *rig {
+func newRig(t testing.TB, here Here, fakes ...*fake) *rig {
 	t.Helper()
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "autolaunch:") // no keychain
 	store, err := machines.Open(t.TempDir())
@@ -148,7 +147,7 @@ func (g *rig) add(do func()) {
 	do()
 }
 
-func eventually(t *testing.T, is func() bool) {
+func eventually(t testing.TB, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -340,7 +339,7 @@ func TestFailover(t *testing.T) {
 			bad, good := newFake(t, "bad", broken), newFake(t, "good", says("fine"))
 			g := newRig(t, nowhere{}, bad, good)
 			// The conversation is the bad machine's, so that it comes first.
-			g.router.sessions.note(sessionOf(nil, mustRead(t, hello), "m"),
+			g.router.memory.sessions.note(sessionOf(nil, mustRead(t, hello), "m"),
 				g.router.machines()[0].stored.ID, 9, time.Now())
 			status, text, h := g.post(t, hello)
 			if status != 200 || text != "fine" || h.Get("Headroom-Machine") != "good" {
@@ -473,7 +472,8 @@ func TestHangs(t *testing.T) {
 	good := newFake(t, "good", says("fine"))
 	g := newRig(t, nowhere{}, bad, good)
 	first := g.router.machines()[0]
-	g.router.sessions.note(sessionOf(nil, mustRead(t, hello), "m"), first.stored.ID, 9, time.Now())
+	g.router.memory.sessions.note(sessionOf(nil, mustRead(t, hello), "m"), first.stored.ID, 9,
+		time.Now())
 	done := make(chan string)
 	go func() {
 		_, text, _ := g.post(t, hello)
@@ -616,7 +616,7 @@ func TestPrefixQuestion(t *testing.T) {
 	for i := range tokens {
 		tokens[i] = int32(i * i)
 	}
-	want := engine.PrefixChain(tokens, prefixBlock)
+	want := newAsking(tokens)
 	got := make(chan []byte, 1)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, _ := io.ReadAll(r.Body)
@@ -629,9 +629,15 @@ func TestPrefixQuestion(t *testing.T) {
 	defer m.client.CloseIdleConnections()
 	a, ok := m.askPrefix(t.Context(), "m", want)
 	q, chain, err := parsePrefix(<-got)
-	if err != nil || !ok || a.MemoryTokens != 128 || q.Model != "m" || len(chain) != 2 ||
-		chain[1] != want[1] {
+	if err != nil || !ok || a.MemoryTokens != 128 || q.Model != "m" || len(chain) != 9 ||
+		chain[8] != want.chain[8] || q.BlockTokens != 32 {
 		t.Errorf("%+v %t, %+v %v", a, ok, q, err)
+	}
+	for n, block := range map[int]int{0: 32, 31: 32, 16_384: 32, 16_416: 64, 100_000: 256,
+		1_000_000: 1024} {
+		if got := newAsking(make([]int32, n)); got.block != block || len(got.chain) > maxSent {
+			t.Errorf("%d tokens: blocks of %d, %d hashes", n, got.block, len(got.chain))
+		}
 	}
 	for text, why := range map[string]string{
 		`{"model":"m","block_tokens":0,"hashes":["a"]}`:    "block_tokens",
@@ -643,6 +649,78 @@ func TestPrefixQuestion(t *testing.T) {
 		if _, _, err := parsePrefix([]byte(text)); err == nil || !strings.Contains(err.Error(),
 			why) {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestPreviousResponse: a request that follows a stored response goes where that is.
+func TestPreviousResponse(t *testing.T) {
+	stores := func(name string) http.HandlerFunc {
+		return says(`{"id":"resp_` + name + `","object":"response"}`)
+	}
+	a, b := newFake(t, "a", stores("a")), newFake(t, "b", stores("b"))
+	g := newRig(t, nowhere{}, a, b)
+	send := func(body string) string {
+		response, err := http.Post(g.URL+"/v1/responses", "", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		text, _ := io.ReadAll(response.Body)
+		return string(text)
+	}
+	first := send(`{"model":"m","input":"x"}`)
+	id := text([]byte(first[strings.Index(first, `"resp`):strings.Index(first, `,`)]))
+	eventually(t, func() bool { // it is noted after the last byte
+		_, ok := g.router.memory.responses.last(responseSession(id))
+		return ok
+	})
+	for i := range 6 {
+		if got := send(fmt.Sprintf(`{"model":"m","input":"%d","previous_response_id":"%s"}`, i,
+			id)); got != first {
+			t.Errorf("%s, want %s", got, first)
+		}
+	}
+	if got := send(`{"model":"m","input":"x","previous_response_id":"resp_x"}`); got != "here" {
+		t.Error(got)
+	}
+}
+
+// TestCancelHere: Cancel ends a request before and after its first byte, and no other machine gets
+// it.
+func TestCancelHere(t *testing.T) {
+	for _, begins := range []bool{false, true} {
+		arrived := make(chan struct{})
+		f := newFake(t, "a", func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			if begins {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, "data: 1\n\n")
+				w.(http.Flusher).Flush()
+			}
+			close(arrived)
+			<-r.Context().Done()
+		})
+		other := newFake(t, "b", says("b"))
+		g := newRig(t, nowhere{}, f, other)
+		g.router.memory.sessions.note(sessionOf(nil, mustRead(t, hello), "m"),
+			g.router.machines()[0].stored.ID, 9, time.Now())
+		done := make(chan string)
+		go func() {
+			_, text, _ := g.post(t, hello)
+			done <- text
+		}()
+		<-arrived
+		if g.router.Cancel("another") || !g.router.Cancel("req") {
+			t.Error("Cancel does not know the request")
+		}
+		if text := <-done; !strings.Contains(text, "The request was cancelled") ||
+			other.requests.Load() != 0 {
+			t.Errorf("begins %t: %q, %d requests to the other machine", begins, text,
+				other.requests.Load())
+		}
+		if s := g.router.States(); len(s) != 2 || s[0].Err != nil || len(s[0].Models) != 1 {
+			t.Errorf("%+v", s)
 		}
 	}
 }

@@ -5,7 +5,7 @@ package route
 import (
 	"crypto/tls"
 	"fmt"
-	"hash/fnv"
+	"hash/maphash"
 	"net/http"
 	"strings"
 	"sync"
@@ -180,15 +180,10 @@ func (m *machine) noAnswer(err error) error {
 
 // order returns a number that decides between equal engines, in another way for each conversation.
 func order(s session, engine string) uint64 {
-	h := fnv.New64a()
-	var b [8]byte
-	for i := range b {
-		b[i] = byte(s >> (8 * i))
-	}
-	_, _ = h.Write(b[:])
-	_, _ = h.Write([]byte(engine))
-	x := h.Sum64() // its high bits hardly depend on the last bytes
-	x ^= x >> 33
+	x := uint64(s) ^ maphash.String(seed, engine)
+	x ^= x >> 33 // the finalizer of MurmurHash3
 	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
 	return x ^ x>>33
 }

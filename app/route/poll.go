@@ -5,6 +5,7 @@ package route
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -169,6 +170,9 @@ func (m *machine) failed(err error) {
 	m.next = time.Time{}
 }
 
+// errRefusesKey is the error of a machine that wants another API key, or one at all.
+var errRefusesKey = errors.New("it refuses the API key")
+
 // errNotFound is the error of a machine without GET /api/machine.
 var errNotFound = errors.New("it has no such address")
 
@@ -229,7 +233,7 @@ func (m *machine) get(ctx context.Context, path string, document any) error {
 func statusError(status int) error {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return errors.New("it refuses the API key")
+		return errRefusesKey
 	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed:
 		return errNotFound
 	case status >= 300 && status < 400:
@@ -240,15 +244,25 @@ func statusError(status int) error {
 	return nil
 }
 
+// errUnpaired is the error of a machine that refuses this one's certificate in the TLS handshake.
+var errUnpaired = errors.New("it does not know this machine any more: pair the two again")
+
 // plainError returns the cause of an HTTP client's error, without the address.
 func plainError(err error) error {
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		return errors.New("it did not answer in time")
 	}
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		return certificate
+	}
 	for {
 		var op *net.OpError
 		if errors.As(err, &op) {
+			if op.Op == "remote error" { // an alert of TLS
+				return errUnpaired
+			}
 			return op.Err
 		}
 		inner := errors.Unwrap(err)

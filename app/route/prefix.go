@@ -24,15 +24,14 @@ import (
 const (
 	// defaultPrefixWait is long for a local network, and short beside the reading of a prompt.
 	defaultPrefixWait = 50 * time.Millisecond
-	// prefixBlock is the length of the blocks whose hashes are sent, in tokens.
+	// prefixBlock is the length of the blocks by which requests are remembered, in tokens.
 	prefixBlock = 128
-	// maxAsked is how many machines are asked at once.
-	maxAsked = 32
-
+	// maxSent is how many hashes are sent in one question. Longer prompts have longer blocks.
+	maxSent = 512
 	// The limits of a question. Blocks are made of the engine's pages of 32 tokens.
 	pageTokens     = 32
 	maxBlockTokens = 1024
-	maxHashes      = 1 << 15
+	maxHashes      = 1 << 14
 )
 
 // prefixQuestion is the body of POST /api/prefix.
@@ -56,52 +55,54 @@ type holder interface {
 
 type engineHash = engine.PrefixHash
 
-// askPrefixes asks all engines how much of the prompt they have cached.
-func (r *Router) askPrefixes(ctx context.Context, q *question, engines []target) {
-	tokens, err := q.Prompt()
-	if err != nil {
-		return // this machine cannot tell the prompt's tokens
+// asking is a question for prefixes.
+type asking struct {
+	chain []engineHash
+	block int // tokens
+}
+
+// newAsking returns the question for a prompt, with the shortest blocks that fit.
+func newAsking(tokens []int32) asking {
+	block := pageTokens
+	for len(tokens)/block > maxSent && block < maxBlockTokens {
+		block *= 2
 	}
-	q.tokens = len(tokens)
-	chain := engine.PrefixChain(tokens, prefixBlock)
-	if len(chain) == 0 {
+	return asking{engine.PrefixChain(tokens[:min(len(tokens), maxSent*block)], block), block}
+}
+
+// canTell reports whether an engine can say what it has cached.
+func (e *target) canTell() bool {
+	return e.Resident && (e.machine == nil || e.stored.Kind == machines.Headroom)
+}
+
+// askPrefixes asks engines how much of the prompt they have cached.
+func (r *Router) askPrefixes(ctx context.Context, q *question, engines []target, ask []int) {
+	if len(ask) == 0 {
 		return
 	}
-	chain = chain[:min(len(chain), maxHashes)]
 	ctx, cancel := context.WithTimeout(ctx, r.o.PrefixWait)
 	defer cancel()
 	type answer struct {
 		engine int
+		ok     bool
 		prefixAnswer
 	}
-	answers := make(chan answer, len(engines))
-	asked := 0
-	for i := range engines {
-		e := &engines[i]
-		if !e.Resident || asked == maxAsked || e.machine != nil &&
-			e.stored.Kind != machines.Headroom {
-			continue
-		}
-		asked++
+	answers := make(chan answer, len(ask))
+	for _, i := range ask {
+		e, a := engines[i], answer{engine: i}
 		go func() {
-			var got prefixAnswer
-			ok := false
 			if e.machine == nil {
-				got, ok = r.heldHere(ctx, q.here, chain)
+				a.prefixAnswer, a.ok = r.heldHere(ctx, q.here, q.asking)
 			} else {
-				got, ok = e.askPrefix(ctx, e.model, chain)
+				a.prefixAnswer, a.ok = e.askPrefix(ctx, e.model, q.asking)
 			}
-			if !ok {
-				answers <- answer{engine: -1}
-				return
-			}
-			answers <- answer{i, got}
+			answers <- a
 		}()
 	}
-	for range asked {
+	for range ask {
 		select {
 		case a := <-answers:
-			if a.engine >= 0 {
+			if a.ok {
 				engines[a.engine].MemoryTokens = a.MemoryTokens
 				engines[a.engine].DiskTokens = a.DiskTokens
 			}
@@ -112,8 +113,7 @@ func (r *Router) askPrefixes(ctx context.Context, q *question, engines []target)
 }
 
 // heldHere returns what this machine has cached.
-func (r *Router) heldHere(ctx context.Context, model string, chain []engineHash) (a prefixAnswer,
-	ok bool) {
+func (r *Router) heldHere(ctx context.Context, model string, q asking) (a prefixAnswer, ok bool) {
 	m, err := r.o.Here.Acquire(model)
 	if err != nil {
 		return a, false
@@ -122,16 +122,17 @@ func (r *Router) heldHere(ctx context.Context, model string, chain []engineHash)
 	if !ok {
 		return a, false
 	}
-	a.MemoryTokens, ok = h.Held(ctx, chain, prefixBlock)
+	a.MemoryTokens, ok = h.Held(ctx, q.chain, q.block)
 	return a, ok
 }
 
 // askPrefix asks a machine what it has cached.
-func (m *machine) askPrefix(ctx context.Context, model string, chain []engineHash) (a prefixAnswer,
+func (m *machine) askPrefix(ctx context.Context, model string, of asking) (a prefixAnswer,
 	ok bool) {
-	q := prefixQuestion{Model: model, BlockTokens: prefixBlock, Hashes: make([]string, len(chain))}
-	for i := range chain {
-		q.Hashes[i] = hex.EncodeToString(chain[i][:])
+	q := prefixQuestion{Model: model, BlockTokens: of.block,
+		Hashes: make([]string, len(of.chain))}
+	for i := range of.chain {
+		q.Hashes[i] = hex.EncodeToString(of.chain[i][:])
 	}
 	body, err := json.Marshal(q)
 	if err != nil {

@@ -16,10 +16,15 @@
 //	route.go     the router, and the engines that may answer a request
 //	choose.go    the choice
 //	body.go      what is read of a request
+//	skim.go      finding values in JSON
+//	memory.go    what was sent to which engine
 //	sessions.go  conversations and their engines
+//	simulate.go  the same choice among simulated engines
 //	machine.go   another machine: its state, and requests that it runs
+//	probe.go     looking at a machine before it is added
 //	poll.go      asking machines for their state
 //	forward.go   sending a request and copying the answer
+//	running.go   what the pages show
 //	headers.go   headers that are sent on
 //	prefix.go    how much of a prompt the machines have cached
 //	dialect.go   GET /api/machine and POST /api/prefix
@@ -41,6 +46,7 @@ import (
 	"time"
 
 	"headroom/app/machines"
+	"headroom/engine"
 	"headroom/engine/guard"
 	"headroom/engine/problem"
 	"headroom/engine/server"
@@ -72,9 +78,9 @@ type Options struct {
 
 // Router chooses engines and forwards requests. Its methods are safe for concurrent use.
 type Router struct {
-	o        Options
-	log      *slog.Logger
-	sessions *sessions
+	o      Options
+	log    *slog.Logger
+	memory *memory
 	// list is what Active looks at: nil as long as there is no machine that is on.
 	list atomic.Pointer[[]*machine]
 
@@ -92,7 +98,7 @@ const hereID = ""
 func New(o Options) *Router {
 	o.Poll = cmp.Or(o.Poll, defaultPoll)
 	o.PrefixWait = cmp.Or(o.PrefixWait, defaultPrefixWait)
-	r := &Router{o: o, log: o.Log, sessions: newSessions(), running: map[*Running]bool{}}
+	r := &Router{o: o, log: o.Log, memory: newMemory(), running: map[*Running]bool{}}
 	if r.log == nil {
 		r.log = slog.Default()
 	}
@@ -136,10 +142,12 @@ type question struct {
 	request *http.Request
 	body    body
 	session session
-	here    string // ID of the model on this machine; "": it does not have it
-	named   string // machine that the request names; "": none
-	tokens  int    // of the prompt, estimated from the body if exact is false
-	exact   bool
+	here    string       // ID of the model on this machine; "": it does not have it
+	named   string       // machine that the request names; "": none
+	only    string       // ID of the machine that must answer; "": any
+	tokens  int          // of the prompt; estimated from the body without chain
+	chain   []engineHash // of blocks of prefixBlock
+	asking  asking
 }
 
 // engine is one that can answer a question.
@@ -167,6 +175,9 @@ func (r *Router) Answer(w http.ResponseWriter, request *http.Request, a *server.
 	if q.body, ok = readBody(a.Body); !ok {
 		return false, nil
 	}
+	if q.body.previous != "" && !r.findPrevious(q) {
+		return false, nil // this machine has the earlier response, or nobody does
+	}
 	engines, err := r.engines(q, route.only)
 	if err != nil || !slices.ContainsFunc(engines, func(e target) bool {
 		return e.machine != nil
@@ -180,33 +191,50 @@ func (r *Router) Answer(w http.ResponseWriter, request *http.Request, a *server.
 	return r.send(w, q, engines)
 }
 
+// responseSession stands for a response that a machine has stored. Requests that follow it go
+// there.
+func responseSession(id string) session { return hashed("", "response", []byte(id)) }
+
+// findPrevious finds the machine that has the response which a request follows. It reports whether
+// another machine has it.
+func (r *Router) findPrevious(q *question) bool {
+	id, ok := r.memory.responses.last(responseSession(q.body.previous))
+	if !ok || id == hereID {
+		return false
+	}
+	q.only = id
+	return true
+}
+
 // bytesPerToken estimates the tokens of a body.
 const bytesPerToken = 4
 
 // engines returns the engines that have the model of a request. The error says that the only
 // machines that have it do not answer.
 func (r *Router) engines(q *question, onlyHeadrooms bool) (list []target, err error) {
-	name := q.body.Model
+	name := q.body.model
 	if at := strings.LastIndex(name, machineSign); at >= 0 {
 		if m := r.named(name[at+len(machineSign):]); m != nil {
 			q.named, name = m.stored.Name, name[:at]
 		}
 	}
 	if id, err := r.o.Here.Resolve(name); err == nil && q.named == "" {
-		if q.Caller != nil && !q.Caller.Allows(id) {
+		if !q.allows(id) {
 			return nil, nil // the server says so
 		}
 		q.here = id
-		list = append(list, target{model: name})
+		if q.only == "" {
+			list = append(list, target{model: name})
+		}
 	}
 	wanted := cmp.Or(q.here, name)
 	var silent []*machine
 	for _, m := range r.machines() {
-		if q.named != "" && q.named != m.stored.Name {
+		if q.named != "" && q.named != m.stored.Name || q.only != "" && q.only != m.stored.ID {
 			continue
 		}
 		model := m.find(wanted)
-		if model == nil || q.Caller != nil && !q.Caller.Allows(model.ID) ||
+		if model == nil || !q.allows(model.ID) ||
 			m.stored.Kind != machines.Headroom && (onlyHeadrooms || q.isPrivate()) {
 			continue
 		}
@@ -231,9 +259,15 @@ func (r *Router) engines(q *question, onlyHeadrooms bool) (list []target, err er
 // machineSign is between the name of a model and that of a machine in a request: MODEL@MACHINE.
 const machineSign = "@"
 
+// allows reports whether the request's key may use a model.
+func (q *question) allows(id string) bool {
+	base, _, adapted := server.CutAdapter(id)
+	return q.Caller == nil || q.Caller.Allows(id) || adapted && q.Caller.Allows(base)
+}
+
 // isPrivate reports whether a request says where it may be cached. Only a Headroom understands it.
 func (q *question) isPrivate() bool {
-	return q.request.Header.Get("Headroom-Cache") != "" || len(q.body.Cache) > 0
+	return q.request.Header.Get("Headroom-Cache") != "" || q.body.private
 }
 
 // named returns the machine with a name; nil: there is none.
@@ -248,25 +282,33 @@ func (r *Router) named(name string) *machine {
 
 // weigh finds out what the choice needs to know of the engines.
 func (r *Router) weigh(ctx context.Context, q *question, engines []target, hasPrompt bool) {
-	q.session = sessionOf(q.request.Header, &q.body, cmp.Or(q.here, q.body.Model))
+	q.session = sessionOf(q.request.Header, &q.body, cmp.Or(q.here, q.body.model))
 	q.tokens = len(q.Body) / bytesPerToken
-	last, known := r.sessions.last(q.session)
+	if hasPrompt && len(engines) > 1 {
+		if tokens, err := q.Prompt(); err == nil { // else this machine has no such tokenizer
+			q.tokens = len(tokens)
+			q.chain = engine.PrefixChain(tokens, prefixBlock)
+			q.asking = newAsking(tokens)
+		}
+	}
+	ids := make([]string, len(engines))
 	for i := range engines {
 		e := &engines[i]
+		ids[i] = e.id()
 		if e.machine == nil {
 			r.weighHere(q, e)
 		} else {
 			e.weigh()
 		}
-		e.Conversations = r.sessions.conversations(e.id())
-		if known && last.engine == e.id() {
-			e.Sticky, e.MemoryTokens = true, last.tokens
-		}
-		e.Order = order(q.session, e.id())
 	}
-	if hasPrompt && len(engines) > 1 {
-		r.askPrefixes(ctx, q, engines)
+	list := candidates(engines)
+	ask := r.memory.prepare(q.session, q.chain, ids, list, func(i int) bool {
+		return len(q.asking.chain) > 0 && len(engines) > 1 && engines[i].canTell()
+	})
+	for i := range engines {
+		engines[i].Candidate = list[i]
 	}
+	r.askPrefixes(ctx, q, engines, ask)
 }
 
 // weighHere does it for this machine.
@@ -296,7 +338,7 @@ func (r *Router) send(w http.ResponseWriter, q *question, engines []target) (ans
 			break
 		}
 		e := engines[i]
-		r.sessions.note(q.session, e.id(), q.tokens, time.Now())
+		r.memory.note(q.session, q.chain, e.id(), q.tokens, time.Now())
 		if e.machine == nil {
 			r.hereSent.Add(1)
 			context.AfterFunc(q.request.Context(), func() { r.hereSent.Add(-1) })
@@ -308,6 +350,9 @@ func (r *Router) send(w http.ResponseWriter, q *question, engines []target) (ans
 		}
 		if ctx := q.request.Context(); ctx.Err() != nil {
 			return false, context.Cause(ctx)
+		}
+		if errors.Is(failed.err, errCancelled) {
+			return false, errCancelled
 		}
 		if engines = slices.Delete(engines, i, i+1); len(engines) == 0 || failed.final {
 			return failed.answer(w, q, e.machine)
@@ -326,52 +371,3 @@ func candidates(engines []target) []Candidate {
 	}
 	return list
 }
-
-// Running is a request that another machine answers.
-type Running struct {
-	ID      string
-	Machine string
-	Model   string
-	Client  string // the name of the program
-	Key     string // the name of the API key; "": it has none
-	Begun   time.Time
-	Answers bool // the answer has begun
-}
-
-// Running returns the requests that other machines answer, the oldest first.
-func (r *Router) Running() []Running {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	list := make([]Running, 0, len(r.running))
-	for one := range r.running {
-		list = append(list, *one)
-	}
-	slices.SortFunc(list, func(a, b Running) int {
-		return cmp.Or(a.Begun.Compare(b.Begun), strings.Compare(a.ID, b.ID))
-	})
-	return list
-}
-
-// begin adds a request to Running until end is called.
-func (r *Router) begin(q *question, e *target) (answers, end func()) {
-	one := &Running{ID: q.ID, Machine: e.stored.Name, Model: e.model, Client: q.Client,
-		Begun: time.Now()}
-	if q.Caller != nil {
-		one.Key = q.Caller.Name
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.running[one] = true
-	return func() {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			one.Answers = true
-		}, func() {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			delete(r.running, one)
-		}
-}
-
-// errGone is the cause of the end of a request whose machine has gone.
-var errGone = errors.New("it has not answered for some time")

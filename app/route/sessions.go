@@ -37,22 +37,31 @@ func newSessions() *sessions {
 	return &sessions{known: map[session]*list.Element{}, count: map[string]int{}}
 }
 
-// last returns what is known of a conversation. ok is false if it is new.
-func (s *sessions) last(of session) (a lastAnswer, ok bool) {
+// last returns the ID of the engine that answered a conversation last. ok is false if it is new.
+func (s *sessions) last(of session) (engine string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.known[of]
 	if e == nil {
-		return a, false
+		return "", false
 	}
-	return *e.Value.(*lastAnswer), true
+	return e.Value.(*lastAnswer).engine, true
 }
 
-// conversations returns how many conversations an engine has answered last, and not long ago.
-func (s *sessions) conversations(engine string) int {
+// prepare adds to the engines with these IDs what is known of a conversation.
+func (s *sessions) prepare(of session, ids []string, list []Candidate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.count[engine]
+	var last *lastAnswer
+	if e := s.known[of]; e != nil {
+		last = e.Value.(*lastAnswer)
+	}
+	for i := range list {
+		list[i].Conversations = s.count[ids[i]]
+		if last != nil && last.engine == ids[i] {
+			list[i].Sticky, list[i].MemoryTokens = true, last.tokens
+		}
+	}
 }
 
 // note remembers that an engine answers a conversation now.

@@ -183,6 +183,7 @@ func New(o Options) (*Service, error) {
 		Settings: o.Settings, CacheFlags: o.CacheFlags, ReadOnly: o.ReadOnly, Login: o.Login,
 		Logs: o.Logs, ModelFlags: o.ModelFlags, ModelOptions: o.ModelOptions,
 		Transfers: transfers, Chats: s.chats, Keys: s.keys, Stored: s,
+		Machines: o.Machines, Router: s.Router,
 		Agents:  agents.New(filepath.Dir(o.Settings.Path()), agents.Here(), s.keys),
 		Updates: s.Updates, Pairing: s,
 		Server: s.awake.Handler(endpoint), ServerPaths: endpoint.Paths()})

@@ -253,14 +253,22 @@ func (s *sharing) machinesChanged() {
 	}
 }
 
-// certificate returns this machine's certificate with its private key. Paired machines ask for it.
-func (s *Service) certificate() (*tls.Certificate, error) {
-	id, err := s.sharing.identity()
+// Certificate returns the certificate of this user's Headroom with its private key, as Service does.
+// The error is a Problem.
+func Certificate() (*tls.Certificate, error) {
+	return certificateOf(&sharing{settings: OpenSettings(), vault: OpenVault()})
+}
+
+func certificateOf(s *sharing) (*tls.Certificate, error) {
+	id, err := s.identity()
 	if err != nil {
 		return nil, err
 	}
 	return &id.Certificate, nil
 }
+
+// certificate returns this machine's certificate with its private key. Paired machines ask for it.
+func (s *Service) certificate() (*tls.Certificate, error) { return certificateOf(s.sharing) }
 
 // pairedKeys are the API keys of paired machines.
 type pairedKeys struct{ *keys.Store }
@@ -294,7 +302,6 @@ func (s *sharing) state() control.Sharing {
 	s.mu.Unlock()
 	state := control.Sharing{On: s.on(), Open: p != nil, Name: pairing.MachineName(),
 		Addresses: []string{}, Port: s.portNumber(), Users: []control.PairedMachine{},
-		Used:  []control.UsedMachine{},
 		Found: []control.FoundMachine{}, ReadOnly: []string{}}
 	if s.always != nil {
 		state.ReadOnly = append(state.ReadOnly, "on")
@@ -314,39 +321,11 @@ func (s *sharing) state() control.Sharing {
 				LastUsedAtUnixMs: unixMs(k.LastUse)})
 		}
 	}
-	state.Used = s.used()
 	s.found(&state)
 	if s.find != nil {
 		state.ReadOnly = append(state.ReadOnly, "find")
 	}
 	return state
-}
-
-// used lists the paired machines that this one may use.
-func (s *sharing) used() []control.UsedMachine {
-	list := []control.UsedMachine{}
-	store, err := s.store()
-	if err != nil {
-		slog.Debug("the other machines cannot be listed", "err", err)
-	}
-	for _, m := range store.List() {
-		if m.Paired {
-			list = append(list, control.UsedMachine{ID: m.ID, Name: m.Name,
-				Address:     strings.TrimPrefix(m.URL, "https://"),
-				Certificate: pairing.Short(m.Certificate)})
-		}
-	}
-	return list
-}
-
-// Forget implements control.Pairing.
-func (s *Service) Forget(id string) error {
-	store, err := s.sharing.store()
-	if err == nil {
-		_, err = store.Remove(id)
-		s.sharing.machinesChanged()
-	}
-	return err
 }
 
 // unixMs returns a time in milliseconds since 1970; 0 for the zero time.

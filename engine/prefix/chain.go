@@ -15,8 +15,16 @@ type Hash [sha256.Size / 2]byte
 
 // Chain returns the hashes of the whole blocks of tokens.
 func Chain(tokens []int32, blockTokens int) []Hash {
-	chain := make([]Hash, 0, len(tokens)/blockTokens)
+	return ExtendChain(make([]Hash, 0, len(tokens)/blockTokens), tokens, blockTokens)
+}
+
+// ExtendChain adds to the Chain of the first of the tokens the hashes of the whole blocks after
+// them.
+func ExtendChain(chain []Hash, tokens []int32, blockTokens int) []Hash {
 	var h Hash
+	if n := len(chain); n > 0 {
+		h, tokens = chain[n-1], tokens[n*blockTokens:]
+	}
 	data := make([]byte, 0, len(h)+4*blockTokens)
 	for ; len(tokens) >= blockTokens; tokens = tokens[blockTokens:] {
 		h = h.next(tokens[:blockTokens], data)

@@ -73,4 +73,8 @@ func TestChain(t *testing.T) {
 	if !slices.Equal(a, Chain(tokens("abcdefghxx"), 4)) {
 		t.Error("tokens after the last whole block count")
 	}
+	long := tokens("abcdefghijklmnopqrstuvwxyz")
+	if got := ExtendChain(Chain(long[:10], 4), long, 4); !slices.Equal(got, Chain(long, 4)) {
+		t.Errorf("extended: %x", got)
+	}
 }

@@ -28,6 +28,8 @@ export const machinesCard = {
   neverUsed: 'Not used yet',
   lastUsed: (time: Text) => `Last used ${time}`,
   certificate: (digits: Text) => `Certificate ${digits}`,
+  off: 'Off',
+  models: (n: number) => (n === 1 ? '1 model' : `${n} models`),
   remove: 'Remove…',
   removeLabel: (machine: Text) => `Remove… ${machine}`,
   removeNow: 'Remove',

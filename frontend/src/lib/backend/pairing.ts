@@ -1,7 +1,7 @@
 // Sharing this computer with other machines, pairing, and the requests for it.
 import { filled } from './fill';
 import type { Send } from './transfers';
-import type { JoinedMachine, Sharing, SharingChange } from './types';
+import type { JoinedMachine, Machine, Sharing, SharingChange } from './types';
 
 export interface PairingBackend {
   /** Asking starts a search for machines, if that is on and the last one is a while ago. */
@@ -12,8 +12,9 @@ export interface PairingBackend {
   hideCode(): Promise<Sharing>;
   /** Pairs with the machine that shows the code. */
   join(address: string, code: string, both: boolean): Promise<JoinedMachine>;
-  /** Removes a machine that this one may use. */
-  forget(id: string): Promise<Sharing>;
+  /** The machines that this one may use, paired or added by their address. */
+  machines(): Promise<Machine[]>;
+  removeMachine(id: string): Promise<Machine[]>;
 }
 
 export class HttpPairing implements PairingBackend {
@@ -49,7 +50,16 @@ export class HttpPairing implements PairingBackend {
     return filled('JoinedMachine', await response.json());
   }
 
-  forget(id: string): Promise<Sharing> {
-    return this.#ask('DELETE', `/used/${encodeURIComponent(id)}`);
+  async #list(method: 'GET' | 'DELETE', path: string): Promise<Machine[]> {
+    const response = await this.#send(method, path);
+    return filled('MachineList', await response.json()).machines;
+  }
+
+  machines(): Promise<Machine[]> {
+    return this.#list('GET', 'control/machines');
+  }
+
+  removeMachine(id: string): Promise<Machine[]> {
+    return this.#list('DELETE', `control/machines/${encodeURIComponent(id)}`);
   }
 }

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 1d3d4839f660e3a3f8ccbb4c99656415c982c48801f2a6f64a24eead83dfb5f9
+// SHA-256 of openapi.json: fe333ecb18d88eb5f1070847d476d8d83cb90e599578d9bdbfb9681835c239e4
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -624,6 +624,7 @@ export interface HostRequest {
   id: string;
   key: string;
   lacksBytes: number;
+  machine?: string;
   model: string;
   phase: 'waiting' | 'prefill' | 'decode';
   promptDoneTokens: number;
@@ -852,6 +853,44 @@ export interface LogsLine {
   number: number;
 }
 
+export interface Machine {
+  certificate: string;
+  error: string;
+  hasKey: boolean;
+  id: string;
+  kind: string;
+  models: MachineModel[];
+  name: string;
+  off: boolean;
+  paired: boolean;
+  requests: number;
+  roomBytes: number;
+  url: string;
+  usedModels: string[];
+}
+
+export interface MachineChange {
+  apiKey?: string;
+  certificate?: string;
+  kind?: string;
+  name?: string;
+  off?: boolean;
+  url?: string;
+  usedModels?: string[];
+}
+
+export interface MachineList {
+  error: string;
+  machines: Machine[];
+}
+
+export interface MachineModel {
+  contextTokens: number;
+  id: string;
+  loaded: boolean;
+  requests: number;
+}
+
 export interface MemoryLedger {
   availableBytes: number;
   headroomBytes: number;
@@ -963,7 +1002,6 @@ export interface Sharing {
   port: number;
   problem: HostError | null;
   readOnly: string[];
-  used: UsedMachine[];
   users: PairedMachine[];
 }
 
@@ -1128,13 +1166,6 @@ export interface UpdateStatus {
   version: string;
 }
 
-export interface UsedMachine {
-  address: string;
-  certificate: string;
-  id: string;
-  name: string;
-}
-
 export interface WatchRequest {
   paused?: boolean;
 }
@@ -1252,6 +1283,10 @@ export interface Schemas {
   JoinedMachine: JoinedMachine;
   LogLines: LogLines;
   LogsLine: LogsLine;
+  Machine: Machine;
+  MachineChange: MachineChange;
+  MachineList: MachineList;
+  MachineModel: MachineModel;
   MemoryLedger: MemoryLedger;
   MemorySegment: MemorySegment;
   ModelSettings: ModelSettings;
@@ -1283,7 +1318,6 @@ export interface Schemas {
   TrainingSet: TrainingSet;
   TrainingStart: TrainingStart;
   UpdateStatus: UpdateStatus;
-  UsedMachine: UsedMachine;
   WatchRequest: WatchRequest;
   WiredCommands: WiredCommands;
   WiredRequest: WiredRequest;
@@ -1334,11 +1368,13 @@ export const nested: Record<string, Record<string, string>> = {
   Job: { error: 'HostError', training: 'TrainStatus' },
   JobList: { jobs: '[]Job' },
   LogLines: { lines: '[]LogsLine' },
+  Machine: { models: '[]MachineModel', usedModels: '[]' },
+  MachineList: { machines: '[]Machine' },
   MemoryLedger: { segments: '[]MemorySegment' },
   ModelSettings: { readOnly: '[]', settings: 'SettingsModel' },
   ModelsEvent: { changes: '[]HostModelChange' },
   NewAPIKey: { key: 'APIKey' },
-  Sharing: { addresses: '[]', code: 'PairingCode', findProblem: 'HostError', found: '[]FoundMachine', problem: 'HostError', readOnly: '[]', used: '[]UsedMachine', users: '[]PairedMachine' },
+  Sharing: { addresses: '[]', code: 'PairingCode', findProblem: 'HostError', found: '[]FoundMachine', problem: 'HostError', readOnly: '[]', users: '[]PairedMachine' },
   StoredDeleted: { left: '[]' },
   StoredItem: { paths: '[]' },
   StoredList: { items: '[]StoredItem' },

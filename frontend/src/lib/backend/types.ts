@@ -44,6 +44,8 @@ export type AgentLine = schema.AgentsLine;
 export type Sharing = schema.Sharing;
 export type SharingChange = schema.SharingChange;
 export type JoinedMachine = schema.JoinedMachine;
+/** Another machine whose engines can be used. */
+export type Machine = schema.Machine;
 /** What can be done with an agent. */
 export type AgentAction = 'write' | 'undo' | 'launch';
 export type Speed = schema.HostSpeed;

@@ -1,7 +1,8 @@
 // The fake pairing: the right code of another machine is 1234 5678, and a code that is shown here
 // is typed when a test says so.
 import type { PairingBackend } from '../pairing';
-import type { JoinedMachine, Sharing, SharingChange } from '../types';
+import type { JoinedMachine, Machine, Sharing, SharingChange } from '../types';
+import { machines, removeMachine, setMachine } from './machines';
 import { refusal } from './refusal';
 
 const codeMs = 120_000;
@@ -18,7 +19,6 @@ export class FakePairing implements PairingBackend {
     certificate: '',
     code: { phase: '', code: '', expiresAt: 0, tries: 0, machine: '' },
     users: [],
-    used: [],
     find: false,
     findProblem: null,
     found: [],
@@ -65,15 +65,17 @@ export class FakePairing implements PairingBackend {
     this.#calls.push(`join ${address} ${code} ${both}`);
     if (code.replace(/\D/g, '') !== '12345678')
       throw refusal('unauthorized', 'The code is wrong', '', 'Type it again.');
-    const one = { id: 'ab12', name: 'studio', address, certificate: 'ab12 cd34 ef56 7890' };
-    this.state = { ...this.state, used: [one] };
+    setMachine({ name: 'studio', url: `https://${address}` });
     return { name: 'studio', address, both };
   }
 
-  async forget(id: string): Promise<Sharing> {
-    this.#calls.push(`forget ${id}`);
-    this.state = { ...this.state, used: this.state.used.filter((one) => one.id !== id) };
-    return this.state;
+  async machines(): Promise<Machine[]> {
+    return machines().machines;
+  }
+
+  async removeMachine(id: string): Promise<Machine[]> {
+    this.#calls.push(`remove ${id}`);
+    return removeMachine(id).machines;
   }
 
   /** Ends the code that is shown: another machine has typed it, or nobody has. */

@@ -8,6 +8,7 @@ import type { ModelOptions } from '../types';
 import type { FakeBackend } from './backend';
 import type { Packing } from '../transfers';
 import type { TrainingRequest } from '../trainings';
+import { machines, removeMachine, setMachine } from './machines';
 import { refusal } from './refusal';
 
 type Paths = typeof api.paths;
@@ -107,7 +108,6 @@ const handlers: Record<Exclude<Route, 'GET /control/events'>, Handler> = {
   'DELETE /control/pairing/code': ({ pairing }) => pairing.hideCode(),
   'POST /control/pairing/join': ({ pairing }, { body }: Call<schema.JoinRequest>) =>
     pairing.join(body.address ?? '', body.code ?? '', body.both ?? false),
-  'DELETE /control/pairing/used/{id}': ({ pairing }, { id }) => pairing.forget(id),
   'GET /control/memory/what-if': (backend, { query }) =>
     backend.whatIf({
       model: query.get('model') ?? '',
@@ -143,6 +143,12 @@ const handlers: Record<Exclude<Route, 'GET /control/events'>, Handler> = {
   'DELETE /control/keys/{id}': async (backend, { id }) => ({
     keys: await backend.removeApiKey(id),
   }),
+
+  'GET /control/machines': () => machines(),
+  'POST /control/machines': (_, { body }: Call<schema.MachineChange>) => setMachine(body),
+  'PUT /control/machines/{id}': (_, { id, body }: Call<schema.MachineChange>) =>
+    setMachine(body, id),
+  'DELETE /control/machines/{id}': (_, { id }) => removeMachine(id),
 
   'GET /control/settings': (backend) => backend.generalSettings(),
   'PUT /control/settings': (backend, { body }: Call<schema.GeneralChange>) =>
