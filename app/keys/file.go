@@ -231,15 +231,17 @@ func indexOf(list []Key, nameOrID string) (int, error) {
 }
 
 // Remove removes the key with a name or an ID. Requests with it end. left is the number of keys
-// that are left. The error is a Problem.
+// that are left, without those of paired machines. The error is a Problem.
 func (s *Store) Remove(nameOrID string) (removed Key, left int, err error) {
 	err = s.change(func(list []Key) ([]Key, error) {
 		i, err := indexOf(list, nameOrID)
 		if err != nil {
 			return nil, err
 		}
-		removed, left = list[i], len(list)-1
-		return slices.Delete(list, i, i+1), nil
+		removed = list[i]
+		list = slices.Delete(list, i, i+1)
+		left = forClients(list)
+		return list, nil
 	})
 	return removed, left, err
 }

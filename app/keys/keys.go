@@ -125,7 +125,7 @@ func (s *Store) Any() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refresh()
-	return s.unread != nil || s.forClients() > 0
+	return s.unread != nil || forClients(s.list) > 0
 }
 
 // Count returns the number of keys, without those of paired machines.
@@ -133,13 +133,13 @@ func (s *Store) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refresh()
-	return s.forClients()
+	return forClients(s.list)
 }
 
-// forClients counts the keys that any client may hold. mu is locked.
-func (s *Store) forClients() (n int) {
-	for i := range s.list {
-		if s.list[i].Certificate == "" {
+// forClients counts the keys that any client may hold.
+func forClients(list []Key) (n int) {
+	for i := range list {
+		if list[i].Certificate == "" {
 			n++
 		}
 	}

@@ -109,3 +109,15 @@ func TestPairedFileVersion(t *testing.T) {
 		t.Errorf("after its removal the file has version %s, %v", version(), err)
 	}
 }
+
+// TestPairedAreNotCounted: the number of keys that are left is that of keys for clients.
+func TestPairedAreNotCounted(t *testing.T) {
+	s := open(t, t.TempDir())
+	add(t, s, "laptop", Limits{})
+	if _, _, err := s.AddPaired("mac", certificateA); err != nil {
+		t.Fatal(err)
+	}
+	if _, left, err := s.Remove("laptop"); err != nil || left != 0 {
+		t.Errorf("%d keys are left, %v", left, err)
+	}
+}

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: fe333ecb18d88eb5f1070847d476d8d83cb90e599578d9bdbfb9681835c239e4
+// SHA-256 of openapi.json: 6bc649363d119414a71df46f8e0aa0cd8c170fcc2a93e9a5e7b1c508afc3e3bf
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -14,6 +14,7 @@ export interface APIKey {
   lastUsedAt: number;
   models: string[];
   name: string;
+  paired: boolean;
   priority: '' | 'batch';
   promptTokens: number;
   requests: number;
