@@ -125,8 +125,8 @@ func KeysOf(store *keys.Store) APIKeyList {
 func apiKey(k keys.Listed) APIKey {
 	return APIKey{ID: k.ID, Name: k.Name, Models: append([]string{}, k.Models...),
 		RequestsPerMinute: k.RequestsPerMinute, ConcurrentRequests: k.ConcurrentRequests,
-		Priority: k.Priority, Paired: k.Certificate != "", CreatedAtUnixMs: unixMs(k.Created), Requests: k.Requests,
-		PromptTokens: k.PromptTokens, GeneratedTokens: k.GeneratedTokens,
+		Priority: k.Priority, Paired: k.Certificate != "",
+		CreatedAtUnixMs: unixMs(k.Created), Requests: k.Requests, PromptTokens: k.PromptTokens, GeneratedTokens: k.GeneratedTokens,
 		LastUsedAtUnixMs: unixMs(k.LastUse)}
 }
 

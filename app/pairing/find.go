@@ -55,8 +55,9 @@ type Network struct {
 	Loopback   bool            // Interfaces may be loopback's
 }
 
-// connect opens the multicast sockets, for IPv4, IPv6 or both. The error is a Problem.
-func (n Network) connect(options ...mdns.ServerOption) (*mdns.Conn, error) {
+// connect opens the multicast sockets. IPv6 is left out if only4 is set and there is IPv4. The
+// error is a Problem.
+func (n Network) connect(only4 bool, options ...mdns.ServerOption) (*mdns.Conn, error) {
 	failed := func(err error) error {
 		return problem.Wrap(problem.LowResources, err,
 			"Other machines cannot be found on the local network", "The network or the system "+
@@ -70,7 +71,10 @@ func (n Network) connect(options ...mdns.ServerOption) (*mdns.Conn, error) {
 			mdns.WithIncludeLoopback(n.Loopback))
 	}
 	four, err := listenMulticast("udp4", mdns.DefaultAddressIPv4)
-	six, err6 := listenMulticast("udp6", mdns.DefaultAddressIPv6)
+	var six *net.UDPConn
+	if four == nil || !only4 {
+		six, _ = listenMulticast("udp6", mdns.DefaultAddressIPv6)
+	}
 	if four == nil && six == nil {
 		return nil, failed(err)
 	}
@@ -79,7 +83,7 @@ func (n Network) connect(options ...mdns.ServerOption) (*mdns.Conn, error) {
 	if four != nil {
 		p4 = ipv4.NewPacketConn(four)
 	}
-	if six != nil && err6 == nil {
+	if six != nil {
 		p6 = ipv6.NewPacketConn(six)
 	}
 	conn, err := mdns.NewServer(p4, p6, options...)
@@ -145,7 +149,7 @@ func label(name string) string {
 }
 
 func (a *Announcement) open() (*mdns.Conn, error) {
-	return a.network.connect(mdns.WithLocalNames(a.host), mdns.WithService(mdns.ServiceInstance{
+	return a.network.connect(false, mdns.WithLocalNames(a.host), mdns.WithService(mdns.ServiceInstance{
 		Instance: a.name, Service: serviceType, Host: a.host + ".", Port: uint16(a.port)}))
 }
 
@@ -257,7 +261,8 @@ func (f *Finder) search() {
 }
 
 func (f *Finder) browse() error {
-	conn, err := f.network.connect(mdns.WithQueryInterval(browseTime / 3))
+	// An answer has one address. That of IPv4 needs no zone, and can be read out and typed.
+	conn, err := f.network.connect(true, mdns.WithQueryInterval(browseTime/3))
 	if err != nil {
 		return err
 	}
@@ -289,7 +294,8 @@ func (f *Finder) note(e mdns.ServiceEvent) {
 
 // foundIn returns the machine in an answer.
 func foundIn(name string, address netip.Addr, port uint16) (Found, bool) {
-	if !address.IsValid() || address.IsUnspecified() || address.IsMulticast() || port == 0 {
+	if !address.IsValid() || address.IsUnspecified() || address.IsMulticast() || port == 0 ||
+		address.Zone() != "" { // an address with a zone is another machine's elsewhere
 		return Found{}, false
 	}
 	return Found{Name: cleanName(name),

@@ -106,7 +106,8 @@ func TestFoundIn(t *testing.T) {
 		want          Found
 	}{
 		{"a\x1b[31m/b", "10.0.0.1", 5, Found{"a[31mb", "10.0.0.1:5"}},
-		{"", "fe80::1%eth0", 5, Found{"machine", "[fe80::1%eth0]:5"}},
+		{"", "fd00::1", 5, Found{"machine", "[fd00::1]:5"}},
+		{"a", "fe80::1%eth0", 5, Found{}},
 		{"a", "::ffff:10.0.0.1", 5, Found{"a", "10.0.0.1:5"}},
 		{"a", "10.0.0.1", 0, Found{}},
 		{"a", "0.0.0.0", 5, Found{}},

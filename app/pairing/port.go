@@ -18,18 +18,17 @@ import (
 const (
 	// handshakeTime bounds a handshake.
 	handshakeTime = 10 * time.Second
-	// maxHandshakes is how many handshakes run at once. Further connections wait to be accepted.
-	maxHandshakes = 64
 	// lingerTime is how long a refused connection stays open for its client to read the alert.
 	lingerTime = time.Second
 )
 
 // Listener returns a listener of l's connections after their handshakes. Each is a *tls.Conn. Its
-// Close closes l, and the connections that Accept has not returned.
+// Close closes l, and the connections that Accept has not returned. Handshakes run at once, as many
+// as l has connections: see the limits of server.Serve.
 func Listener(l net.Listener, config *tls.Config) net.Listener {
 	ctx, stop := context.WithCancel(context.Background())
 	t := &listener{Listener: l, config: config, conns: make(chan net.Conn),
-		errors: make(chan error), slots: make(chan struct{}, maxHandshakes), ctx: ctx, stop: stop}
+		errors: make(chan error), ctx: ctx, stop: stop}
 	go t.run()
 	return t
 }
@@ -39,7 +38,6 @@ type listener struct {
 	config *tls.Config
 	conns  chan net.Conn
 	errors chan error
-	slots  chan struct{} // one for each handshake
 	ctx    context.Context
 	stop   func()
 	once   sync.Once
@@ -48,17 +46,11 @@ type listener struct {
 // run accepts connections until the listener is closed.
 func (l *listener) run() {
 	for {
-		select {
-		case l.slots <- struct{}{}:
-		case <-l.ctx.Done():
-			return
-		}
 		conn, err := l.Listener.Accept()
 		if err == nil {
 			go l.handshake(conn)
 			continue
 		}
-		<-l.slots
 		select {
 		case l.errors <- err:
 		case <-l.ctx.Done():
@@ -73,7 +65,6 @@ func (l *listener) handshake(raw net.Conn) {
 	ctx, stop := context.WithTimeout(l.ctx, handshakeTime)
 	err := conn.HandshakeContext(ctx)
 	stop()
-	<-l.slots
 	if err != nil {
 		slog.Debug("a connection to the port for machines was refused", "address",
 			raw.RemoteAddr(), "err", err)

@@ -253,8 +253,8 @@ func (s *sharing) machinesChanged() {
 	}
 }
 
-// Certificate returns the certificate of this user's Headroom with its private key, as Service does.
-// The error is a Problem.
+// Certificate returns the certificate of this user's Headroom with its private key, as Service
+// does. The error is a Problem.
 func Certificate() (*tls.Certificate, error) {
 	return certificateOf(&sharing{settings: OpenSettings(), vault: OpenVault()})
 }
