@@ -389,14 +389,18 @@ func (e *Engine) SetDraftGain(gain float64) { e.loop.SetDraftGain(gain) }
 // in progress.
 func (e *Engine) CachedPrefixes() []CachedPrefix { return e.loop.CachedPrefixes() }
 
-// Held returns how much of a prompt, of which only the hashes are known, is cached in memory, in
-// tokens; see loop.Loop.Held. ok is false if ctx ends first.
-func (e *Engine) Held(ctx context.Context, chain []PrefixHash, blockTokens int) (tokens int,
-	ok bool) {
-	return e.loop.Held(ctx, chain, blockTokens)
+// Held returns how much of a prompt, of which only hashes are known, is cached; see
+// loop.Loop.Held. ok is false if ctx ends first.
+func (e *Engine) Held(ctx context.Context, q HeldQuestion) (h Held, ok bool) {
+	return e.loop.Held(ctx, q)
 }
 
-// PrefixChain returns the hashes of the whole blocks of a prompt, for Held.
+// NewHeldQuestion returns the question for a prompt; see loop.NewHeldQuestion.
+func NewHeldQuestion(tokens []int32, blockTokens int, positions []int) HeldQuestion {
+	return loop.NewHeldQuestion(tokens, blockTokens, positions)
+}
+
+// PrefixChain returns the hashes of the whole blocks of a prompt.
 func PrefixChain(tokens []int32, blockTokens int) []PrefixHash {
 	return prefix.Chain(tokens, blockTokens)
 }

@@ -100,8 +100,14 @@ type (
 	History = loop.History
 	// CachedPrefix is a prefix cached in memory that is not part of a longer one.
 	CachedPrefix = loop.CachedPrefix
+	// Held is how much of a prompt is cached.
+	Held = loop.Held
+	// HeldQuestion asks how much of a prompt is cached.
+	HeldQuestion = loop.HeldQuestion
 	// PrefixHash stands for the beginning of a prompt; see prefix.Hash.
 	PrefixHash = prefix.Hash
+	// PrefixEnd is the end of a message in a prompt; see prefix.End.
+	PrefixEnd = prefix.End
 	// PassCost is the minimum memory traffic and arithmetic of one forward pass.
 	PassCost = runner.Cost
 )

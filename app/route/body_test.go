@@ -110,10 +110,16 @@ func FuzzBody(f *testing.F) {
 func FuzzPrefixQuestion(f *testing.F) {
 	f.Add([]byte(`{"model":"a","block_tokens":128,"hashes":["00112233445566778899aabbccddeeff"]}`))
 	f.Add([]byte(`{"model":"a","block_tokens":33,"hashes":[]}`))
+	f.Add([]byte(`{"model":"a","block_tokens":32,"hashes":["00112233445566778899aabbccddeeff"],` +
+		`"ends":[{"tokens":40,"hash":"00112233445566778899aabbccddeeff"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		q, chain, err := parsePrefix(data)
-		if err == nil && (len(chain) != len(q.Hashes) || q.BlockTokens%pageTokens != 0) {
-			t.Errorf("%q: %+v, %d hashes", data, q, len(chain))
+		model, q, err := parsePrefix(data)
+		if err != nil {
+			return
+		}
+		again, _ := json.Marshal(encoded(model, q))
+		if m, p, err := parsePrefix(again); err != nil || m != model || !reflect.DeepEqual(p, q) {
+			t.Errorf("%q: %+v, again %+v, %v", data, q, p, err)
 		}
 	})
 }

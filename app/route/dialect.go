@@ -52,12 +52,17 @@ func describe(_ *http.Request, models server.Models) (any, error) {
 
 // prefixSchema is the schema of POST /api/prefix.
 func prefixSchema() map[string]any {
+	hash := map[string]any{"type": "string", "pattern": "^[0-9a-f]{32}$"}
 	return map[string]any{"type": "object", "required": []string{"model", "block_tokens", "hashes"},
 		"properties": map[string]any{
 			"model": map[string]any{"type": "string"},
-			"block_tokens": map[string]any{"type": "integer", "minimum": pageTokens,
-				"maximum": maxBlockTokens, "multipleOf": pageTokens},
+			"block_tokens": map[string]any{"type": "integer",
+				"enum": []int{32, 64, 128, 256}},
 			"hashes": map[string]any{"type": "array", "minItems": 1, "maxItems": maxHashes,
-				"items": map[string]any{"type": "string", "pattern": "^[0-9a-f]{32}$"}},
+				"items": hash},
+			"ends": map[string]any{"type": "array", "maxItems": maxEnds, "items": map[string]any{
+				"type": "object", "required": []string{"tokens", "hash"},
+				"properties": map[string]any{
+					"tokens": map[string]any{"type": "integer", "minimum": 1}, "hash": hash}}},
 		}}
 }

@@ -15,7 +15,8 @@ func BenchmarkOverhead(b *testing.B) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "text/event-stream")
 		for range 200 {
-			_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"word \"}}]}\n\n")
+			_, _ = io.WriteString(w,
+				"data: {\"choices\":[{\"delta\":{\"content\":\"word \"}}]}\n\n")
 			w.(http.Flusher).Flush()
 		}
 	}

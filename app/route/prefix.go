@@ -5,7 +5,6 @@ package route
 // passes; of one that does not answer in time, what it was sent last counts.
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -26,19 +25,29 @@ const (
 	defaultPrefixWait = 50 * time.Millisecond
 	// prefixBlock is the length of the blocks by which requests are remembered, in tokens.
 	prefixBlock = 128
-	// maxSent is how many hashes are sent in one question. Longer prompts have longer blocks.
+	// maxSent is how many hashes a question has. Longer prompts have longer blocks, up to
+	// maxBlockTokens.
 	maxSent = 512
-	// The limits of a question. Blocks are made of the engine's pages of 32 tokens.
+	// The limits of a question. Blocks consist of the engine's pages of 32 tokens, and blocks of 256
+	// on disk of them.
 	pageTokens     = 32
-	maxBlockTokens = 1024
+	maxBlockTokens = 256
 	maxHashes      = 1 << 14
+	maxEnds        = 256
 )
 
-// prefixQuestion is the body of POST /api/prefix.
+// prefixQuestion is the body of POST /api/prefix. Hashes have 32 hexadecimal digits; see
+// engine/prefix.
 type prefixQuestion struct {
-	Model       string   `json:"model"`
-	BlockTokens int      `json:"block_tokens"`
-	Hashes      []string `json:"hashes"`
+	Model       string      `json:"model"`
+	BlockTokens int         `json:"block_tokens"`
+	Hashes      []string    `json:"hashes"`         // of the whole blocks
+	Ends        []prefixEnd `json:"ends,omitempty"` // where messages end within blocks
+}
+
+type prefixEnd struct {
+	Tokens int    `json:"tokens"`
+	Hash   string `json:"hash"`
 }
 
 // prefixAnswer is its answer: the tokens of the prompt's beginning that need not be computed.
@@ -50,24 +59,18 @@ type prefixAnswer struct {
 
 // holder is an engine that knows what it has cached.
 type holder interface {
-	Held(ctx context.Context, chain []engineHash, blockTokens int) (tokens int, ok bool)
+	Held(ctx context.Context, q engine.HeldQuestion) (engine.Held, bool)
 }
 
 type engineHash = engine.PrefixHash
 
-// asking is a question for prefixes.
-type asking struct {
-	chain []engineHash
-	block int // tokens
-}
-
-// newAsking returns the question for a prompt, with the shortest blocks that fit.
-func newAsking(tokens []int32) asking {
+// newHeldQuestion returns the question for a prompt, with the shortest blocks that fit.
+func newHeldQuestion(tokens []int32, ends []int) engine.HeldQuestion {
 	block := pageTokens
 	for len(tokens)/block > maxSent && block < maxBlockTokens {
 		block *= 2
 	}
-	return asking{engine.PrefixChain(tokens[:min(len(tokens), maxSent*block)], block), block}
+	return engine.NewHeldQuestion(tokens[:min(len(tokens), maxHashes*block)], block, ends)
 }
 
 // canTell reports whether an engine can say what it has cached.
@@ -92,9 +95,9 @@ func (r *Router) askPrefixes(ctx context.Context, q *question, engines []target,
 		e, a := engines[i], answer{engine: i}
 		go func() {
 			if e.machine == nil {
-				a.prefixAnswer, a.ok = r.heldHere(ctx, q.here, q.asking)
+				a.prefixAnswer, a.ok = r.heldHere(ctx, q.here, q.held)
 			} else {
-				a.prefixAnswer, a.ok = e.askPrefix(ctx, e.model, q.asking)
+				a.prefixAnswer, a.ok = e.askPrefix(ctx, e.model, q.held)
 			}
 			answers <- a
 		}()
@@ -113,7 +116,8 @@ func (r *Router) askPrefixes(ctx context.Context, q *question, engines []target,
 }
 
 // heldHere returns what this machine has cached.
-func (r *Router) heldHere(ctx context.Context, model string, q asking) (a prefixAnswer, ok bool) {
+func (r *Router) heldHere(ctx context.Context, model string, q engine.HeldQuestion) (
+	a prefixAnswer, ok bool) {
 	m, err := r.o.Here.Acquire(model)
 	if err != nil {
 		return a, false
@@ -122,19 +126,15 @@ func (r *Router) heldHere(ctx context.Context, model string, q asking) (a prefix
 	if !ok {
 		return a, false
 	}
-	a.MemoryTokens, ok = h.Held(ctx, q.chain, q.block)
+	found, ok := h.Held(ctx, q)
+	a.MemoryTokens, a.DiskTokens = found.MemoryTokens, found.DiskTokens
 	return a, ok
 }
 
 // askPrefix asks a machine what it has cached.
-func (m *machine) askPrefix(ctx context.Context, model string, of asking) (a prefixAnswer,
-	ok bool) {
-	q := prefixQuestion{Model: model, BlockTokens: of.block,
-		Hashes: make([]string, len(of.chain))}
-	for i := range of.chain {
-		q.Hashes[i] = hex.EncodeToString(of.chain[i][:])
-	}
-	body, err := json.Marshal(q)
+func (m *machine) askPrefix(ctx context.Context, model string, q engine.HeldQuestion) (
+	a prefixAnswer, ok bool) {
+	body, err := json.Marshal(encoded(model, q))
 	if err != nil {
 		return a, false
 	}
@@ -156,14 +156,27 @@ func (m *machine) askPrefix(ctx context.Context, model string, of asking) (a pre
 	return a, true
 }
 
-// parsePrefix reads the body of POST /api/prefix. The error is a Problem.
-func parsePrefix(body []byte) (q prefixQuestion, chain []engineHash, err error) {
-	if err := jsonbody.Check(body); err != nil {
-		return q, nil, err
+// encoded returns a question as it is sent.
+func encoded(model string, q engine.HeldQuestion) prefixQuestion {
+	p := prefixQuestion{Model: model, BlockTokens: q.BlockTokens,
+		Hashes: make([]string, len(q.Chain))}
+	for i := range q.Chain {
+		p.Hashes[i] = hex.EncodeToString(q.Chain[i][:])
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	if err := d.Decode(&q); err != nil {
-		return q, nil, problem.Wrap(problem.BadRequest, err,
+	for _, e := range q.Ends {
+		p.Ends = append(p.Ends, prefixEnd{e.Tokens, hex.EncodeToString(e.Hash[:])})
+	}
+	return p
+}
+
+// parsePrefix reads the body of POST /api/prefix. The error is a Problem.
+func parsePrefix(body []byte) (model string, q engine.HeldQuestion, err error) {
+	if err := jsonbody.Check(body); err != nil {
+		return "", q, err
+	}
+	var p prefixQuestion
+	if err := json.Unmarshal(body, &p); err != nil {
+		return "", q, problem.Wrap(problem.BadRequest, err,
 			"The body is not a question for a prefix",
 			`Send {"model": "…", "block_tokens": 128, "hashes": ["…"]}.`)
 	}
@@ -171,23 +184,44 @@ func parsePrefix(body []byte) (q prefixQuestion, chain []engineHash, err error) 
 		return problem.New(problem.BadRequest, field+" is not valid", why, "")
 	}
 	switch {
-	case q.BlockTokens < pageTokens || q.BlockTokens > maxBlockTokens ||
-		q.BlockTokens%pageTokens != 0:
-		return q, nil, bad("block_tokens", fmt.Sprintf("got %d, expected a multiple of %d up to %d",
-			q.BlockTokens, pageTokens, maxBlockTokens))
-	case len(q.Hashes) == 0 || len(q.Hashes) > maxHashes:
-		return q, nil, bad("hashes", fmt.Sprintf("got %d, expected 1 to %d", len(q.Hashes),
+	case p.BlockTokens < pageTokens || maxBlockTokens%p.BlockTokens != 0:
+		return "", q, bad("block_tokens", fmt.Sprintf("got %d, expected 32, 64, 128 or 256",
+			p.BlockTokens))
+	case len(p.Hashes) == 0 || len(p.Hashes) > maxHashes:
+		return "", q, bad("hashes", fmt.Sprintf("got %d, expected 1 to %d", len(p.Hashes),
 			maxHashes))
+	case len(p.Ends) > maxEnds:
+		return "", q, bad("ends", fmt.Sprintf("got %d, expected at most %d", len(p.Ends), maxEnds))
 	}
-	chain = make([]engineHash, len(q.Hashes))
-	for i, text := range q.Hashes {
-		if n, err := hex.Decode(chain[i][:], []byte(text[:min(len(text), 2*len(chain[i]))])); err !=
-			nil || n != len(chain[i]) || len(text) != 2*n {
-			return q, nil, bad(fmt.Sprintf("hashes[%d]", i),
-				fmt.Sprintf("expected %d hexadecimal digits", 2*len(chain[i])))
+	q.BlockTokens, q.Chain = p.BlockTokens, make([]engineHash, len(p.Hashes))
+	digits := fmt.Sprintf("expected %d hexadecimal digits", 2*len(engineHash{}))
+	for i, text := range p.Hashes {
+		if !parseHash(text, &q.Chain[i]) {
+			return "", q, bad(fmt.Sprintf("hashes[%d]", i), digits)
 		}
 	}
-	return q, chain, nil
+	for i, e := range p.Ends {
+		end := engine.PrefixEnd{Tokens: e.Tokens}
+		switch {
+		case !parseHash(e.Hash, &end.Hash):
+			return "", q, bad(fmt.Sprintf("ends[%d].hash", i), digits)
+		case e.Tokens < 1 || e.Tokens > (len(p.Hashes)+1)*p.BlockTokens:
+			return "", q, bad(fmt.Sprintf("ends[%d].tokens", i),
+				fmt.Sprintf("got %d, expected 1 to the end of the block after the last one",
+					e.Tokens))
+		}
+		q.Ends = append(q.Ends, end)
+	}
+	return p.Model, q, nil
+}
+
+// parseHash reads a hash. It reports whether text is one.
+func parseHash(text string, h *engineHash) bool {
+	if len(text) != 2*len(h) {
+		return false
+	}
+	_, err := hex.Decode(h[:], []byte(text))
+	return err == nil
 }
 
 // prefixPatience is how long a machine looks for what it has cached. Who asks waits less.
@@ -195,12 +229,12 @@ const prefixPatience = 250 * time.Millisecond
 
 // answerPrefix answers POST /api/prefix. A model that is not in memory has nothing there.
 func answerPrefix(ctx context.Context, body []byte, with server.Resources) (any, error) {
-	q, chain, err := parsePrefix(body)
+	model, q, err := parsePrefix(body)
 	if err != nil {
 		return nil, err
 	}
-	answer := prefixAnswer{Model: q.Model}
-	m, err := with.Models.Acquire(q.Model)
+	answer := prefixAnswer{Model: model}
+	m, err := with.Models.Acquire(model)
 	switch {
 	case err != nil && problem.From(err).Code == problem.NotRunning,
 		err != nil && problem.From(err).Code == problem.Loading:
@@ -215,9 +249,11 @@ func answerPrefix(ctx context.Context, body []byte, with server.Resources) (any,
 	}
 	ctx, cancel := context.WithTimeout(ctx, prefixPatience)
 	defer cancel()
-	if answer.MemoryTokens, ok = h.Held(ctx, chain, q.BlockTokens); !ok {
+	found, ok := h.Held(ctx, q)
+	if !ok {
 		return nil, problem.New(problem.Busy, "The model is computing", "",
 			"Ask again, or do without.")
 	}
+	answer.MemoryTokens, answer.DiskTokens = found.MemoryTokens, found.DiskTokens
 	return answer, nil
 }

@@ -147,7 +147,7 @@ type question struct {
 	only    string       // ID of the machine that must answer; "": any
 	tokens  int          // of the prompt; estimated from the body without chain
 	chain   []engineHash // of blocks of prefixBlock
-	asking  asking
+	held    engine.HeldQuestion
 }
 
 // engine is one that can answer a question.
@@ -285,10 +285,11 @@ func (r *Router) weigh(ctx context.Context, q *question, engines []target, hasPr
 	q.session = sessionOf(q.request.Header, &q.body, cmp.Or(q.here, q.body.model))
 	q.tokens = len(q.Body) / bytesPerToken
 	if hasPrompt && len(engines) > 1 {
-		if tokens, err := q.Prompt(); err == nil { // else this machine has no such tokenizer
+		// It fails if this machine does not have the tokenizer.
+		if tokens, ends, err := q.Prompt(); err == nil {
 			q.tokens = len(tokens)
 			q.chain = engine.PrefixChain(tokens, prefixBlock)
-			q.asking = newAsking(tokens)
+			q.held = newHeldQuestion(tokens, ends)
 		}
 	}
 	ids := make([]string, len(engines))
@@ -303,7 +304,7 @@ func (r *Router) weigh(ctx context.Context, q *question, engines []target, hasPr
 	}
 	list := candidates(engines)
 	ask := r.memory.prepare(q.session, q.chain, ids, list, func(i int) bool {
-		return len(q.asking.chain) > 0 && len(engines) > 1 && engines[i].canTell()
+		return len(q.held.Chain) > 0 && len(engines) > 1 && engines[i].canTell()
 	})
 	for i := range engines {
 		engines[i].Candidate = list[i]

@@ -276,24 +276,23 @@ func (m *Model) CachedPrefixesWithin(most time.Duration) (list []engine.CachedPr
 	return m.prefixes, true
 }
 
-// Held returns how much of a prompt is cached in the worker's memory; see engine.Engine.Held. ok is
-// false if the worker has not answered when ctx ends.
-func (m *Model) Held(ctx context.Context, chain []engine.PrefixHash, blockTokens int) (tokens int,
-	ok bool) {
+// Held returns how much of a prompt the worker has cached; see engine.Engine.Held. ok is false if
+// the worker has not answered when ctx ends.
+func (m *Model) Held(ctx context.Context, q engine.HeldQuestion) (h engine.Held, ok bool) {
 	patience := heldPatience
 	if until, limited := ctx.Deadline(); limited {
 		patience = min(patience, time.Until(until))
 	}
 	if patience <= 0 {
-		return 0, false
+		return h, false
 	}
 	a := m.call(patience, func(n callNumber) *toWorker {
-		return &toWorker{Held: &heldRequest{n, joined(chain), blockTokens, patience}}
+		return &toWorker{Held: newHeldRequest(n, q, patience)}
 	})
 	if a == nil || a.Held == nil {
-		return 0, false
+		return h, false
 	}
-	return a.Held.Tokens, a.Held.OK
+	return a.Held.Held, a.Held.OK
 }
 
 // heldPatience bounds how long Held waits.

@@ -131,8 +131,8 @@ func (s *session) handle(message *toWorker) {
 		s.working.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), message.Held.Patience)
 			defer cancel()
-			tokens, ok := e.Held(ctx, split(message.Held.Chain), message.Held.BlockTokens)
-			s.send(&fromWorker{Held: &held{message.Held.Call, tokens, ok}})
+			found, ok := e.Held(ctx, message.Held.question())
+			s.send(&fromWorker{Held: &held{message.Held.Call, found, ok}})
 		})
 	case message.Prefixes != nil:
 		s.working.Go(func() {

@@ -293,35 +293,45 @@ func (w *wireProblem) err() error {
 	return w.problem()
 }
 
-// heldRequest asks how much of a prompt is cached in memory; see engine.Engine.Held.
+// heldRequest asks how much of a prompt is cached; see engine.Engine.Held.
 type heldRequest struct {
 	Call        callNumber
-	Chain       []byte // the hashes, one after the other
 	BlockTokens int
+	Hashes      []byte // the chain's and then those of the ends, one after the other
+	Ends        []int  // positions
 	Patience    time.Duration
 }
 
 type held struct {
-	Call   callNumber
-	Tokens int
-	OK     bool
+	Call callNumber
+	Held engine.Held
+	OK   bool
 }
 
-// joined returns the hashes of a chain one after the other, which the pipe carries as they are.
-func joined(chain []engine.PrefixHash) []byte {
-	data := make([]byte, 0, len(chain)*len(engine.PrefixHash{}))
-	for i := range chain {
-		data = append(data, chain[i][:]...)
+// newHeldRequest returns the message of a question, with the hashes as the pipe carries them best.
+func newHeldRequest(call callNumber, q engine.HeldQuestion, patience time.Duration) *heldRequest {
+	r := &heldRequest{Call: call, BlockTokens: q.BlockTokens, Patience: patience}
+	for i := range q.Chain {
+		r.Hashes = append(r.Hashes, q.Chain[i][:]...)
 	}
-	return data
+	for i := range q.Ends {
+		r.Hashes = append(r.Hashes, q.Ends[i].Hash[:]...)
+		r.Ends = append(r.Ends, q.Ends[i].Tokens)
+	}
+	return r
 }
 
-// split is the inverse of joined.
-func split(data []byte) []engine.PrefixHash {
+// question is the inverse of newHeldRequest.
+func (r *heldRequest) question() engine.HeldQuestion {
 	const size = len(engine.PrefixHash{})
-	chain := make([]engine.PrefixHash, len(data)/size)
-	for i := range chain {
-		copy(chain[i][:], data[i*size:])
+	all := make([]engine.PrefixHash, len(r.Hashes)/size)
+	for i := range all {
+		copy(all[i][:], r.Hashes[i*size:])
 	}
-	return chain
+	blocks := max(0, len(all)-len(r.Ends))
+	q := engine.HeldQuestion{BlockTokens: r.BlockTokens, Chain: all[:blocks]}
+	for i, hash := range all[blocks:] {
+		q.Ends = append(q.Ends, engine.PrefixEnd{Tokens: max(0, r.Ends[i]), Hash: hash})
+	}
+	return q
 }

@@ -6,24 +6,48 @@ import (
 	"headroom/engine/prefix"
 )
 
-// Held returns after how many tokens of a prompt, of which only the hashes are known, a sequence of
-// the model without an adapter can resume from memory; see prefix.Space.Held. It waits for the step
-// in progress. ok is false if ctx ends before.
-func (l *Loop) Held(ctx context.Context, chain []prefix.Hash, blockTokens int) (tokens int,
-	ok bool) {
+// HeldQuestion asks how much of a prompt is cached, of which only hashes are known.
+type HeldQuestion struct {
+	BlockTokens int           // 32, 64, 128 or 256
+	Chain       []prefix.Hash // of the whole blocks
+	Ends        []prefix.End  // of messages
+}
+
+// NewHeldQuestion returns the question for a prompt. positions are those where messages end.
+func NewHeldQuestion(tokens []int32, blockTokens int, positions []int) HeldQuestion {
+	chain := prefix.Chain(tokens, blockTokens)
+	return HeldQuestion{blockTokens, chain, prefix.Ends(chain, tokens, blockTokens, positions)}
+}
+
+// Held is how much of a prompt is cached.
+type Held struct {
+	// A sequence can resume after MemoryTokens from memory, and after DiskTokens from disk. They are
+	// ends of blocks or of messages. DiskTokens is 0 if memory has all of them.
+	MemoryTokens, DiskTokens int
+}
+
+// Held returns how much of a prompt is cached for the model without an adapter; see
+// prefix.Space.Held and blockstore.View.Held. It waits for the step in progress, and reads the
+// index of the block store in the caller's goroutine. ok is false if ctx ends before memory was
+// searched.
+func (l *Loop) Held(ctx context.Context, q HeldQuestion) (h Held, ok bool) {
 	answer := make(chan int, 1)
 	l.runOnLoop(func() {
 		resumable := 0
 		if ctx.Err() == nil { // else nobody waits any more
-			_, resumable = l.sched.Held(chain, blockTokens)
+			resumable = l.sched.Held(q.Chain, q.BlockTokens, q.Ends)
 		}
 		answer <- resumable
 	})
 	select {
-	case tokens = <-answer:
-		return tokens, ctx.Err() == nil
+	case h.MemoryTokens = <-answer:
+		ok = ctx.Err() == nil
 	case <-ctx.Done():
 	case <-l.inbox.ended:
 	}
-	return 0, false
+	if ok && l.stored.view != nil && h.MemoryTokens < len(q.Chain)*q.BlockTokens {
+		h.DiskTokens = l.stored.view.Held(ctx, q.Chain, q.BlockTokens, q.Ends,
+			l.config.Sched.Recurrent)
+	}
+	return h, ok
 }

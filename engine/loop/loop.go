@@ -26,6 +26,7 @@
 //	preload.go      reads recent conversations from disk before the first request
 //	promptfile.go   writes and reads a prompt cache that is a file
 //	forget.go       drops a conversation from memory
+//	held.go         says what is cached of a prompt by its hashes
 //	shrink.go       returns memory of the caches to the system
 //	prefillstall.go limits the prompt tokens of a pass that also decodes
 //	background.go   limits what requests in the background cost the others

@@ -31,14 +31,24 @@ func TestHeld(t *testing.T) {
 		"system promptabcYeXghi": 16, "system p": 8, "system": 0, "xystem promptabcd": 0,
 		"secret secret secret": 0, "syst0007": 8,
 	} {
-		known, resumable := tree.Held(Chain(tokens(text), block), block)
-		if known != want || resumable != want {
-			t.Errorf("%q: %d known, %d resumable, want %d", text, known, resumable, want)
+		if got := tree.Held(Chain(tokens(text), block), block, nil); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
 		}
 	}
 	for _, wrong := range []int{-4, 0, 3, 6} {
-		if known, _ := tree.Held(Chain(tokens("system prompt"), 4), wrong); known != 0 {
-			t.Errorf("blocks of %d: %d known", wrong, known)
+		if got := tree.Held(Chain(tokens("system prompt"), 4), wrong, nil); got != 0 {
+			t.Errorf("blocks of %d: %d", wrong, got)
+		}
+	}
+	for text, want := range map[string]int{ // with the ends of some messages
+		"system promptabcdefghijklmnop12": 31, "system promptabcdefghijklmnopqrs": 29,
+		"system promptabcYeXghi": 18, "system pr": 9, "secret secret secret": 0,
+	} {
+		long := tokens(text)
+		chain := Chain(long, block)
+		ends := Ends(chain, long, block, []int{3, 9, 18, 19, 29, 31, 40})
+		if got := tree.Held(chain, block, ends); got != want {
+			t.Errorf("%q with ends: %d, want %d", text, got, want)
 		}
 	}
 }
@@ -51,16 +61,29 @@ func TestHeldRecurrent(t *testing.T) {
 	pages := []int32{pool.Alloc(0), pool.Alloc(0), pool.Alloc(0), pool.Alloc(0)}
 	tree.Insert(text, pages, false)
 	chain := Chain(text, 4)
-	if known, resumable := tree.Held(chain, 4); known != 16 || resumable != 0 {
-		t.Errorf("without a state: %d, %d", known, resumable)
+	ends := Ends(chain, text, 4, []int{9, 10, 11})
+	if got := tree.Held(chain, 4, ends); got != 0 {
+		t.Errorf("without a state: %d", got)
 	}
 	slot, _ := tree.TakeSlot()
 	tree.SetState(text[:10], pages[:3], slot, false)
-	if known, resumable := tree.Held(chain, 4); known != 16 || resumable != 10 {
-		t.Errorf("with a state: %d, %d", known, resumable)
+	for _, c := range []struct {
+		chain []Hash
+		ends  []End
+		want  int
+	}{
+		{chain, nil, 10}, {chain[:2], nil, 0}, {chain[:2], ends, 10}, {chain[:1], ends, 0},
+		{chain[:2], Ends(chain, tokens("abcdefghXX"), 4, []int{10}), 0},
+	} {
+		if got := tree.Held(c.chain, 4, c.ends); got != c.want {
+			t.Errorf("%d blocks, %d ends: %d, want %d", len(c.chain), len(c.ends), got, c.want)
+		}
 	}
-	if known, resumable := tree.Held(chain[:2], 4); known != 8 || resumable != 0 {
-		t.Errorf("before the state: %d, %d", known, resumable)
+	for _, e := range ends {
+		if !e.Is(chain, text, 4) || e.Is(chain, text[:e.Tokens-1], 4) ||
+			e.Is(chain, tokens("abcdefghXXXXXXXX"), 4) {
+			t.Errorf("the end at %d", e.Tokens)
+		}
 	}
 }
 

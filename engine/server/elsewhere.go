@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"slices"
 
 	"headroom/engine/generate"
 	"headroom/engine/guard"
@@ -32,9 +33,10 @@ type Asked struct {
 	ID      string // of the HTTP request, as the client gets it
 
 	// Prompt returns the tokens of the request's prompt, as a model of this machine would read
-	// them. It loads no model. It fails if the request is not valid, has no prompt or several, or
-	// this machine does not have the model's tokenizer.
-	Prompt func() ([]int32, error)
+	// them, and the positions before and after its first and its last special tokens, where
+	// messages end. It loads no model. It fails if the request is not valid, has no prompt or
+	// several, or this machine does not have the model's tokenizer.
+	Prompt func() (tokens []int32, ends []int, err error)
 	// ErrorEvent returns the text that ends a stream with an error, in the dialect of the request.
 	// contentType is the stream's.
 	ErrorEvent func(contentType string, err error) []byte
@@ -67,7 +69,7 @@ func (s *Server) tryElsewhere(w http.ResponseWriter, r *http.Request, d Dialect,
 	rec, json := recordOf(r), bytes.TrimPrefix(body.Bytes, byteOrderMark)
 	asked := &Asked{Pattern: route.Pattern, Body: json, Caller: guard.CallerOf(r),
 		Client: clientName(r.Header), ID: rec.request,
-		Prompt: func() ([]int32, error) { return s.promptOf(r, route, json) },
+		Prompt: func() ([]int32, []int, error) { return s.promptOf(r, route, json) },
 		ErrorEvent: func(contentType string, err error) []byte {
 			framing, _ := framingOf(http.Header{"Content-Type": {contentType}})
 			return []byte(framed(framing, d.Error(&requestError{err, rec.request})))
@@ -91,11 +93,12 @@ func (s *Server) tryElsewhere(w http.ResponseWriter, r *http.Request, d Dialect,
 // errNoPrompt is the error of promptOf for requests that have no single prompt.
 var errNoPrompt = problem.New(problem.BadRequest, "The request has no single prompt", "", "")
 
-// promptOf returns the tokens of the prompt of a request. It needs only the text processor of the
-// model, which need not be loaded.
-func (s *Server) promptOf(r *http.Request, route Route, body []byte) (tokens []int32, err error) {
+// promptOf returns what Asked.Prompt does. It needs only the text processor of the model, which
+// need not be loaded.
+func (s *Server) promptOf(r *http.Request, route Route, body []byte) (tokens []int32, ends []int,
+	err error) {
 	if route.Parse == nil {
-		return nil, errNoPrompt
+		return nil, nil, errNoPrompt
 	}
 	ctx := r.Context()
 	err = s.inTurn(ctx, func() error {
@@ -112,9 +115,40 @@ func (s *Server) promptOf(r *http.Request, route Route, body []byte) (tokens []i
 		}
 		call.SetDefaults(s.defaults(id))
 		tokens, _, err = call.Encode(ctx, model, 0)
+		if err == nil {
+			ends = endsOf(tokens, model.Tokenizer().IsSpecial)
+		}
 		return err
 	})
-	return tokens, err
+	return tokens, ends, err
+}
+
+// Of the special tokens of a prompt, the first and the last ones tell where messages end at which
+// earlier prompts and answers may have ended.
+const (
+	firstEnds = 8
+	lastEnds  = 24
+)
+
+// endsOf returns the positions before and after the first and the last special tokens.
+func endsOf(tokens []int32, special func(int32) bool) (ends []int) {
+	at := make([]int, 0, firstEnds+lastEnds)
+	for i := 0; i < len(tokens) && len(at) < firstEnds; i++ {
+		if special(tokens[i]) {
+			at = append(at, i)
+		}
+	}
+	first := len(at)
+	for i := len(tokens) - 1; i >= 0 && len(at) < first+lastEnds; i-- {
+		if special(tokens[i]) {
+			at = append(at, i)
+		}
+	}
+	for _, i := range at {
+		ends = append(ends, i, i+1)
+	}
+	slices.Sort(ends)
+	return slices.Compact(ends)
 }
 
 // textsFor returns what Resources.Texts does, but never loads a model.
