@@ -126,7 +126,8 @@ func apiKey(k keys.Listed) APIKey {
 	return APIKey{ID: k.ID, Name: k.Name, Models: append([]string{}, k.Models...),
 		RequestsPerMinute: k.RequestsPerMinute, ConcurrentRequests: k.ConcurrentRequests,
 		Priority: k.Priority, Paired: k.Certificate != "",
-		CreatedAtUnixMs: unixMs(k.Created), Requests: k.Requests, PromptTokens: k.PromptTokens, GeneratedTokens: k.GeneratedTokens,
+		CreatedAtUnixMs: unixMs(k.Created), Requests: k.Requests,
+		PromptTokens: k.PromptTokens, GeneratedTokens: k.GeneratedTokens,
 		LastUsedAtUnixMs: unixMs(k.LastUse)}
 }
 

@@ -149,8 +149,9 @@ func label(name string) string {
 }
 
 func (a *Announcement) open() (*mdns.Conn, error) {
-	return a.network.connect(false, mdns.WithLocalNames(a.host), mdns.WithService(mdns.ServiceInstance{
-		Instance: a.name, Service: serviceType, Host: a.host + ".", Port: uint16(a.port)}))
+	service := mdns.ServiceInstance{Instance: a.name, Service: serviceType, Host: a.host + ".",
+		Port: uint16(a.port)}
+	return a.network.connect(false, mdns.WithLocalNames(a.host), mdns.WithService(service))
 }
 
 // follow announces the machine anew when the network interfaces have changed.
