@@ -164,6 +164,38 @@ func TestThreeAtOnce(t *testing.T) {
 	}
 }
 
+// TestRefusedMessages: what makes no sense, or is of another version, is refused, and takes no try
+// unless it begins an exchange.
+func TestRefusedMessages(t *testing.T) {
+	studio := newSide(t, "studio")
+	code := studio.Show(false).Code
+	c := &joiner{Joining: Joining{Identity: identity(t), Address: studio.address, Code: code}}
+	c.client = clientOf(c)
+	for what, refused := range map[string]struct {
+		path    string
+		message any
+		says    string
+	}{
+		"another version":     {pathPair, helloMessage{Version: protocol + 1}, "another version"},
+		"no message":          {pathPair, 7, "of a Headroom"},
+		"a long message":      {pathPair, strings.Repeat("x", maxMessage), "of a Headroom"},
+		"an unknown exchange": {pathConfirm, confirmMessage{Exchange: "x"}, "of a Headroom"},
+	} {
+		err := c.post(t.Context(), refused.path, refused.message, nil)
+		if err == nil {
+			t.Errorf("%s was accepted", what)
+			continue
+		}
+		wantProblem(t, err, problem.BadRequest, refused.says)
+	}
+	if left := studio.Offer().Tries; left != maxTries {
+		t.Errorf("%d tries are left", left)
+	}
+	if _, err := join(t, c.Identity, studio.address, code); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestExpiredCode: after two minutes, also in the middle of an exchange.
 func TestExpiredCode(t *testing.T) {
 	studio := newSide(t, "studio")

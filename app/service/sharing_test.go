@@ -299,6 +299,15 @@ func TestTwoMachines(t *testing.T) {
 	if len(users) != 1 || users[0].LastUsedAtUnixMs == 0 {
 		t.Fatalf("a's users are %+v", users)
 	}
+	// The key has limits like any other, and keeps its name and its machine.
+	if _, err := a.keys.Set(users[0].KeyID, "studio", keys.Limits{
+		Models: []string{"other"}}); err != nil {
+		t.Fatal(err)
+	}
+	if status, text, err := send(client, "POST", toA.URL+"/v1/completions", key,
+		`{"model":"qwen3","prompt":[1,2,3],"max_tokens":4}`); err != nil || status == 200 {
+		t.Errorf("a model that the key may not use: %d %s %v", status, text, err)
+	}
 	if _, _, err := a.keys.Remove(users[0].KeyID); err != nil {
 		t.Fatal(err)
 	}
