@@ -10,6 +10,7 @@
 //	headroom train    an adapter for a model, by mlx-lm     train.go, app/train
 //	headroom cache    the prefix cache on disk              cache.go
 //	headroom keys     API keys of the endpoint              keys.go
+//	headroom pair     other machines that may use this one   pair.go, app/pairing
 //	headroom agents   coding agents that use the endpoint   agents.go, app/agents
 //	headroom stored   what is stored on this machine        stored.go
 //	headroom parity   whether speed-ups change answers      parity.go, app/parity
@@ -58,6 +59,7 @@ type CLI struct {
 	Cache    Cache    `cmd:"" help:"Show and clear the prefix cache on disk."`
 	Keys     Keys     `cmd:"" help:"List, make and remove API keys of the endpoint."`
 	Machines Machines `cmd:"" help:"List, add and check other machines, whose engines answer requests too."`
+	Pair     Pair     `cmd:"" help:"Pair this machine with another Headroom, by a code that one of them shows."`
 	Agents   Agents   `cmd:"" help:"Set up coding agents, such as Claude Code and Codex, and undo it."`
 	Stored   Stored   `cmd:"" help:"Show what is stored on this computer, and delete everything."`
 	Parity   Parity   `cmd:"" help:"Check that what makes a model faster changes none of its answers."`

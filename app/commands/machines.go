@@ -16,6 +16,7 @@ import (
 	"headroom/app/disk"
 	"headroom/app/machines"
 	"headroom/app/route"
+	"headroom/app/service"
 	"headroom/engine/problem"
 )
 
@@ -120,7 +121,7 @@ func (c *MachinesAdd) Run(ctx context.Context, t *terminal) error {
 	if m.Certificate != "" && !strings.Contains(m.URL, "://") {
 		m.URL = "https://" + m.URL
 	}
-	found, err := route.Probe(ctx, m, secret)
+	found, err := route.Probe(ctx, m, secret, nil)
 	if err != nil {
 		return err
 	}
@@ -278,7 +279,7 @@ func check(ctx context.Context, store *machines.Store, m machines.Machine) check
 	secret, err := store.Secret(m)
 	if err == nil {
 		var found route.Found
-		found, err = route.Probe(ctx, m, secret)
+		found, err = route.Probe(ctx, m, secret, service.Certificate)
 		a.Models, a.Room = append(a.Models, found.Models...), found.RoomBytes
 		a.Millis = float64(found.Took.Round(100*time.Microsecond)) / float64(time.Millisecond)
 	}

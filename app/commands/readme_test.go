@@ -144,6 +144,8 @@ func TestReadmeCommands(t *testing.T) {
 			s := r.serve("bin/headroom serve --models-dir ~/models")
 			r.run(line, "y\n")
 			s.stop()
+		case words[1] == "pair": // it takes two machines; see TestPair
+			r.checkArgs(words[1:])
 		case words[1] == "selftest": // it takes minutes and compiles kernels; see TestSelftest
 			r.checkArgs(words[1:])
 		case strings.HasPrefix(line, "bin/headroom models delete"): // later lines need the model

@@ -117,6 +117,8 @@ type Options struct {
 	Stored Stored
 	// Updates keeps Headroom up to date. If it is nil, there are no such routes.
 	Updates Updates
+	// Pairing shares this machine with others. If it is nil, there are no such routes.
+	Pairing Pairing
 	// Wired is the wired memory limit; nil: this machine's.
 	Wired *wired.Limit
 	// ShowWindow opens the window or brings it to the front. If it is nil, there is no such route.
@@ -151,6 +153,7 @@ type API struct {
 	needsKey        func() bool // requests to the endpoint need a key
 	stored          Stored
 	updates         Updates
+	pairing         Pairing
 
 	// trainingStart is held from the check that no training runs until one has started.
 	trainingStart sync.Mutex
@@ -177,7 +180,7 @@ func New(o Options) *API {
 		modelFlags: o.ModelFlags, modelOptions: o.ModelOptions, wired: o.Wired,
 		readOnly: o.ReadOnly, login: o.Login, logs: o.Logs, transfers: o.Transfers, chats: o.Chats,
 		stored: o.Stored, keys: o.Keys, machines: o.Machines, router: o.Router,
-		agents: o.Agents, updates: o.Updates,
+		agents: o.Agents, updates: o.Updates, pairing: o.Pairing,
 		closing: make(chan struct{}), intervals: defaultIntervals}
 	if a.log == nil {
 		a.log = slog.Default()

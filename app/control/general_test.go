@@ -69,6 +69,7 @@ type generalFixture struct {
 	router  *fakeRouter
 	home    string // of the agents
 	updates fakeUpdates
+	pairing fakePairing
 }
 
 func newGeneral(t *testing.T, readOnly ...string) *generalFixture {
@@ -94,7 +95,7 @@ func newGeneral(t *testing.T, readOnly ...string) *generalFixture {
 	a := New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file,
 		ReadOnly: readOnly, Login: w.login, Logs: w.logs, Transfers: newTransfers(t, file),
 		Chats: w.chats, Keys: w.keys, Stored: fakeStored{}, Updates: &w.updates,
-		Machines: others, Router: w.router,
+		Machines: others, Router: w.router, Pairing: &w.pairing,
 		Agents: agents.New(t.TempDir(), agents.Environment{Home: w.home, System: "linux"}, named),
 		Guard:  &guard.Guard{Keys: named},
 		Log:    slog.New(slog.DiscardHandler)})

@@ -82,7 +82,7 @@ func (a *API) machineRoutes() []Route {
 			`{"url": "http://studio.local:11811", "apiKey": "hr-…"}`,
 			func(r *http.Request, c MachineChange) (MachineList, error) {
 				m := c.machine()
-				found, err := routing.Probe(r.Context(), m, c.APIKey)
+				found, err := routing.Probe(r.Context(), m, c.APIKey, nil)
 				if err == nil {
 					m.Kind = found.Kind
 					_, err = a.machines.Add(m, c.APIKey)

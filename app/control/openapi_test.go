@@ -123,6 +123,11 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 		{withSettings, "PUT", "/control/machines/" + other.ID, "/control/machines/{id}",
 			`{"off":true}`},
 		{withSettings, "DELETE", "/control/machines/" + other.ID, "/control/machines/{id}", ""},
+		{withSettings, "GET", "/control/pairing", "/control/pairing", ""},
+		{withSettings, "PUT", "/control/pairing", "/control/pairing", `{"on":true}`},
+		{withSettings, "POST", "/control/pairing/code", "/control/pairing/code", `{}`},
+		{withSettings, "DELETE", "/control/pairing/code", "/control/pairing/code", ""},
+		{withSettings, "POST", "/control/pairing/join", "/control/pairing/join", `{}`},
 		{withSettings, "GET", "/control/agents", "/control/agents", ""},
 		{withSettings, "GET", "/control/agents/codex", "/control/agents/{id}", ""},
 		{withSettings, "POST", "/control/agents/codex", "/control/agents/{id}", `{}`},    // an error

@@ -174,6 +174,9 @@ func (a *API) Routes() []Route {
 	if a.updates != nil {
 		rows = append(rows, a.updateRoutes()...)
 	}
+	if a.pairing != nil {
+		rows = append(rows, a.pairingRoutes()...)
+	}
 	if a.showWindow != nil {
 		rows = append(rows, route("POST /control/window/show",
 			"Opens the window or brings it to the front. A second start of the app sends this to "+

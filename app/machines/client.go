@@ -32,7 +32,11 @@ var ErrCertificate = errors.New("the machine shows another certificate than the 
 // Client returns an HTTP client for requests to a machine. It accepts only the machine's
 // certificate, if one is stored. It neither follows redirects, which could lead a key elsewhere,
 // nor changes the coding of answers. The caller keeps it, and closes its idle connections at last.
-func Client(m Machine) *http.Client {
+func Client(m Machine) *http.Client { return ClientAs(m, nil) }
+
+// ClientAs is Client for a machine that asks for this one's certificate, as paired ones do. own
+// returns it with its private key, and is called for each connection.
+func ClientAs(m Machine, own func() (*tls.Certificate, error)) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: keepAlive}
 	transport := &http.Transport{
 		DialContext:         dialer.DialContext,
@@ -46,6 +50,12 @@ func Client(m Machine) *http.Client {
 	}
 	if m.Certificate != "" {
 		transport.TLSClientConfig = pinned(m.Certificate)
+		if own != nil {
+			transport.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (
+				*tls.Certificate, error) {
+				return own()
+			}
+		}
 	}
 	return &http.Client{Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error {

@@ -457,7 +457,7 @@ func TestPrefixQuestion(t *testing.T) {
 	}))
 	defer s.Close()
 	m := newMachine(machines.Machine{Kind: machines.Headroom, URL: s.URL},
-		func() (string, error) { return "", nil })
+		func() (string, error) { return "", nil }, nil)
 	defer m.client.CloseIdleConnections()
 	a, ok := m.askPrefix(t.Context(), "m", want)
 	model, q, err := parsePrefix(<-got)

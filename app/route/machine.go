@@ -3,6 +3,7 @@ package route
 // Another machine: what it said of itself, and the requests that this one has sent it.
 
 import (
+	"crypto/tls"
 	"fmt"
 	"hash/maphash"
 	"net/http"
@@ -86,8 +87,10 @@ type machine struct {
 	closed   bool
 }
 
-func newMachine(m machines.Machine, secret func() (string, error)) *machine {
-	one := &machine{stored: m, client: machines.Client(m), secret: secret,
+// newMachine returns a machine of which nothing is known yet. own is Options.Own.
+func newMachine(m machines.Machine, secret func() (string, error),
+	own func() (*tls.Certificate, error)) *machine {
+	one := &machine{stored: m, client: machines.ClientAs(m, own), secret: secret,
 		requests: map[string]int{}, gone: make(chan struct{})}
 	one.state.Store(&state{Err: errUnknown})
 	return one

@@ -75,7 +75,8 @@ func (r *Router) Reload() {
 		}
 		m := before[one.ID]
 		if m == nil || !reflect.DeepEqual(m.stored, one) {
-			m = newMachine(one, func() (string, error) { return r.o.Machines.Secret(one) })
+			m = newMachine(one, func() (string, error) { return r.o.Machines.Secret(one) },
+				r.o.Own)
 			changed = true
 		} else {
 			delete(before, one.ID)
@@ -243,6 +244,9 @@ func statusError(status int) error {
 	return nil
 }
 
+// errUnpaired is the error of a machine that refuses this one's certificate in the TLS handshake.
+var errUnpaired = errors.New("it does not know this machine any more: pair the two again")
+
 // plainError returns the cause of an HTTP client's error, without the address.
 func plainError(err error) error {
 	var timeout net.Error
@@ -256,6 +260,9 @@ func plainError(err error) error {
 	for {
 		var op *net.OpError
 		if errors.As(err, &op) {
+			if op.Op == "remote error" { // an alert of TLS
+				return errUnpaired
+			}
 			return op.Err
 		}
 		inner := errors.Unwrap(err)

@@ -22,9 +22,10 @@ type Found struct {
 	Took time.Duration // of the answer
 }
 
-// Probe asks a machine for its state. If its Kind is "", Probe finds out what it is. The error is a
-// Problem.
-func Probe(ctx context.Context, m machines.Machine, secret string) (f Found, err error) {
+// Probe asks a machine for its state. If its Kind is "", Probe finds out what it is. own is
+// Options.Own. The error is a Problem.
+func Probe(ctx context.Context, m machines.Machine, secret string,
+	own func() (*tls.Certificate, error)) (f Found, err error) {
 	kinds := []machines.Kind{m.Kind}
 	if m.Kind == "" {
 		kinds = []machines.Kind{machines.Headroom, machines.OpenAI}
@@ -38,7 +39,7 @@ func Probe(ctx context.Context, m machines.Machine, secret string) (f Found, err
 			}
 			return f, err
 		}
-		f, err = probe(ctx, one, secret, len(kinds) > 1)
+		f, err = probe(ctx, one, secret, own, len(kinds) > 1)
 		if !errors.Is(err, errNotFound) {
 			break
 		}
@@ -50,9 +51,9 @@ func Probe(ctx context.Context, m machines.Machine, secret string) (f Found, err
 }
 
 // probe asks a machine of a known kind. strict means that a Headroom must say that it is one.
-func probe(ctx context.Context, m machines.Machine, secret string, strict bool) (f Found,
-	err error) {
-	one := newMachine(m, func() (string, error) { return secret, nil })
+func probe(ctx context.Context, m machines.Machine, secret string,
+	own func() (*tls.Certificate, error), strict bool) (f Found, err error) {
+	one := newMachine(m, func() (string, error) { return secret, nil }, own)
 	defer one.client.CloseIdleConnections()
 	began := time.Now()
 	if strict && m.Kind == machines.Headroom {
@@ -73,6 +74,8 @@ func unusable(address string, err error) error {
 	switch {
 	case errors.Is(err, errRefusesKey):
 		fix = "Give the API key that the server wants with --api-key-file or HEADROOM_MACHINE_KEY."
+	case errors.Is(err, errUnpaired) || errors.Is(err, machines.ErrCertificate):
+		fix = "Pair the two again: show a code there with `headroom pair`, and type it here."
 	case errors.Is(err, errNotFound):
 		fix = "Give the address of a Headroom, or the base URL of a server with OpenAI's API."
 	case errors.As(err, &wrong) && len(wrong.UnverifiedCertificates) > 0:

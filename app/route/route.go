@@ -34,6 +34,7 @@ package route
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -65,7 +66,10 @@ type Here interface {
 type Options struct {
 	Machines *machines.Store
 	Here     Here
-	Log      *slog.Logger // nil: slog.Default()
+	// Own returns this machine's certificate with its private key, for machines that were paired
+	// with it. nil: it has none.
+	Own func() (*tls.Certificate, error)
+	Log *slog.Logger // nil: slog.Default()
 	// Poll is the time between two questions for the state of a machine; 0: 2 s.
 	Poll time.Duration
 	// PrefixWait is how long a machine may take to say what it has cached; 0: 50 ms.

@@ -3,8 +3,9 @@
 //
 // New (service.go) opens the port and builds the host, the guard and the handlers. Models are
 // loaded later, through the host. port.go says why a port cannot be opened, and joined.go opens a
-// second one. transfers.go and pull.go have imports and downloads, remove.go what clients delete,
-// updates.go new versions of Headroom, and unfinished.go stores the jobs that a restart interrupts.
+// second one. sharing.go has the port for other machines. transfers.go and pull.go have imports and
+// downloads, remove.go what clients delete, updates.go new versions of Headroom, and unfinished.go
+// stores the jobs that a restart interrupts.
 package service
 
 import (
@@ -29,6 +30,7 @@ import (
 	"headroom/app/library"
 	"headroom/app/logs"
 	"headroom/app/machines"
+	"headroom/app/pairing"
 	"headroom/app/power"
 	"headroom/app/route"
 	"headroom/app/settings"
@@ -68,6 +70,16 @@ type Options struct {
 	APIKey   string // the key without a name; "": that of the settings, if any
 	AlsoPort int    // another port, if it is free; 0: none
 	NoAPIKey bool   // let everybody on the network use a server without a key
+
+	// Share opens the port for other machines; nil: if the settings say so. MachinesListen is the
+	// host name or address that it listens on, "" for all interfaces. MachinesPort is 0 for that of
+	// the settings, negative for any free one. Find lists other machines on the local network; nil:
+	// if the settings say so.
+	Share, Find    *bool
+	MachinesListen string
+	MachinesPort   int
+	Network        pairing.Network // where machines are found
+
 	// AllowHosts and AllowOrigins are described at guard.Guard.
 	AllowHosts, AllowOrigins []string
 
@@ -111,6 +123,7 @@ type Service struct {
 	keys     *keys.Store
 	vault    *vault.Vault
 	access   *guard.Guard
+	sharing  *sharing
 	chats    *chats.Store // nil without a home folder
 	batches  *batches.Store
 	logs     *logs.Logs   // nil: none
@@ -144,7 +157,7 @@ func New(o Options) (*Service, error) {
 	if o.Machines == nil {
 		o.Machines = OpenMachines(o.Settings)
 	}
-	s.Router = route.New(route.Options{Machines: o.Machines, Here: s.Host})
+	s.Router = route.New(route.Options{Machines: o.Machines, Here: s.Host, Own: s.certificate})
 	s.batches = s.newBatches()
 	s.Updates = newUpdates(o.Settings)
 	transfers := newTransfers(s.jobs, o.Settings, s.listed)
@@ -160,6 +173,11 @@ func New(o Options) (*Service, error) {
 			"listen", o.Listen)
 	}
 	endpoint := s.endpoint(o, access, s.newPuller(transfers))
+	s.sharing = &sharing{settings: o.Settings, keys: o.Keys, vault: o.Vault,
+		refuse: endpoint.Refuse, machines: o.Machines, changed: s.Router.Reload,
+		endpoint: s.awake.Handler(endpointForMachines(endpoint.Inside())),
+		listen:   o.MachinesListen, port: o.MachinesPort, always: o.Share, find: o.Find,
+		network: o.Network}
 	s.api = control.New(control.Options{
 		Host: s.Host, Token: s.Token, Guard: access, ShowWindow: o.ShowWindow,
 		Settings: o.Settings, CacheFlags: o.CacheFlags, ReadOnly: o.ReadOnly, Login: o.Login,
@@ -167,10 +185,17 @@ func New(o Options) (*Service, error) {
 		Transfers: transfers, Chats: s.chats, Keys: s.keys, Stored: s,
 		Machines: o.Machines, Router: s.Router,
 		Agents:  agents.New(filepath.Dir(o.Settings.Path()), agents.Here(), s.keys),
-		Updates: s.Updates,
-		Server:  s.awake.Handler(endpoint), ServerPaths: endpoint.Paths()})
+		Updates: s.Updates, Pairing: s,
+		Server: s.awake.Handler(endpoint), ServerPaths: endpoint.Paths()})
 	s.batches.Start(s.awake.Handler(endpoint.Inside()), endpoint.Spare())
 	s.announce()
+	if err := s.sharing.apply(); err != nil {
+		if o.Share != nil && *o.Share { // asked for on the command line
+			s.Close()
+			return nil, err
+		}
+		slog.Warn("other machines cannot use this one", "err", err)
+	}
 	return s, nil
 }
 
@@ -269,6 +294,7 @@ func (s *Service) Close() {
 	s.batches.Close()
 	s.awake.Close()
 	var closing sync.WaitGroup
+	closing.Go(s.sharing.close)
 	closing.Go(func() {
 		s.jobs.Close()
 		s.endJobs()

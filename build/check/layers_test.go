@@ -59,6 +59,9 @@ var layers = []row{
 		"the other machines whose engines it uses.", []string{
 		"app/chats", "app/vault", "app/keys", "app/machines",
 	}},
+	{"Pairing this machine with others, and the port for them.", []string{
+		"app/pairing",
+	}},
 	{"Setting up coding agents: their configuration files, keys and commands.", []string{
 		"app/agents",
 	}},

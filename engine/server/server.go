@@ -259,21 +259,31 @@ func New(o Options) *Server {
 	s.routes.HandleFunc("GET /openapi.json", s.handleOpenAPI)
 	s.routes.HandleFunc("/", s.handleUnknown)
 
-	open := http.NewServeMux() // the routes that need no key
-	open.HandleFunc("GET /health", s.handleHealth)
-	open.HandleFunc("GET /ready", s.handleReady)
-	open.Handle("/", access.Key(s.refuse, noteCaller(s.routes)))
-	s.handler = s.observe(access,
-		Recover(s.log, s.renderError, access.Origin(s.refuse, access.CORS(open))))
+	s.handler = s.observe(access, Recover(s.log, s.renderError, access.Origin(s.refuse,
+		access.CORS(s.withHealth(access.Key(s.refuse, noteCaller(s.routes)))))))
 	return s
 }
 
-// Inside answers requests of this program itself, such as those of batches. They pass neither
-// Options.Guard nor the network. The context of a request says whose it is; see guard.WithCaller
-// and guard.Background.
-func (s *Server) Inside() http.Handler {
-	return s.observe(&guard.Guard{}, Recover(s.log, s.renderError, noteCaller(s.routes)))
+// withHealth adds the routes that need no key.
+func (s *Server) withHealth(keyed http.Handler) http.Handler {
+	open := http.NewServeMux()
+	open.HandleFunc("GET /health", s.handleHealth)
+	open.HandleFunc("GET /ready", s.handleReady)
+	open.Handle("/", keyed)
+	return open
 }
+
+// Inside answers requests that do not pass Options.Guard: those of this program itself, such as
+// those of batches, and of paired machines. The context of a request says whose it is; see
+// guard.WithCaller and guard.Background.
+func (s *Server) Inside() http.Handler {
+	return s.observe(&guard.Guard{}, Recover(s.log, s.renderError,
+		s.withHealth(noteCaller(s.routes))))
+}
+
+// Refuse answers a request that is not allowed, as the server does. Nothing may have been written
+// before. The error is a Problem.
+func (s *Server) Refuse(w http.ResponseWriter, r *http.Request, err error) { s.refuse(w, r, err) }
 
 // ownPaths are the paths of the server's own routes. Their method is GET.
 var ownPaths = []string{"/health", "/metrics", "/openapi.json", "/ready"}

@@ -100,6 +100,14 @@ const handlers: Record<Exclude<Route, 'GET /control/events'>, Handler> = {
     agents.undo(id, body.token ?? ''),
   'POST /control/agents/{id}/launch': ({ agents }, { id, body }: Call<schema.AgentLaunch>) =>
     agents.launch(id, body.model ?? '', body.folder ?? ''),
+  'GET /control/pairing': ({ pairing }) => pairing.read(),
+  'PUT /control/pairing': ({ pairing }, { body }: Call<schema.SharingChange>) =>
+    pairing.change(body),
+  'POST /control/pairing/code': ({ pairing }, { body }: Call<schema.CodeRequest>) =>
+    pairing.showCode(body.both ?? false),
+  'DELETE /control/pairing/code': ({ pairing }) => pairing.hideCode(),
+  'POST /control/pairing/join': ({ pairing }, { body }: Call<schema.JoinRequest>) =>
+    pairing.join(body.address ?? '', body.code ?? '', body.both ?? false),
   'GET /control/memory/what-if': (backend, { query }) =>
     backend.whatIf({
       model: query.get('model') ?? '',
