@@ -36,6 +36,7 @@ type Engine struct {
 	runner  *runner.Runner
 	draft   draftModel
 	loop    *loop.Loop
+	tuning  tunedGPU
 
 	freeOnce sync.Once
 	freeErr  error
@@ -76,12 +77,14 @@ func open(ctx context.Context, src Source, o Options, p plan.Options) (e *Engine
 		e.device.Close()
 		return e, err
 	}
+	e.useTuning()
 	made := e.plan
 	e.info = Info{Description: made.Description, Device: e.kernels.Name(),
 		KVFormat:    made.KV.Describe(made.Spec.Layers) + cache.DescribeRings(made.Spec.Layers),
 		StateFormat: made.State.Describe(made.Spec.Layers)}
 	e.info.ContextTokens, e.info.Drafter = made.ContextTokens, e.drafter()
 	e.info.DraftModel, e.info.DraftModelUnused = e.draftModelInUse()
+	e.info.Tuned = len(e.tuning.record.Values)
 	e.info.Lookups = made.DraftTokens > 0 && o.looksUp()
 	e.warnOfNoDrafter(p)
 	config := e.loopConfig(heartbeat)
@@ -239,7 +242,7 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 		AttachedDrafts: e.attachedDrafts(), NoBlock: e.plan.DrafterError != nil,
 		History: o.History, Fingerprint: e.weights.Fingerprint(), FitAdapter: e.fitAdapter(),
 		KVFormats: e.info.KVFormat + ", states " + e.info.StateFormat,
-		Heartbeat: heartbeat,
+		Heartbeat: heartbeat, DeviceError: e.deviceError,
 		SlotBytes: p.SlotBytes(),
 		Need: loop.Need{WeightsBytes: need.WeightsBytes, KVBytes: need.KVBytes,
 			StateBytes: need.StateBytes, ScratchBytes: need.ScratchBytes,

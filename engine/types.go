@@ -10,6 +10,8 @@ import (
 	"headroom/engine/runner"
 	"headroom/engine/sched"
 	"headroom/engine/textproc"
+	"headroom/engine/tuning"
+	"headroom/kernels/tune"
 )
 
 // With the aliases below, callers of an Engine need not import the packages that define the types
@@ -40,6 +42,14 @@ type (
 	CacheCost = plan.CacheCost
 	// LayerCost is the cache memory of a group of equal layers.
 	LayerCost = plan.LayerCost
+)
+
+// What was measured of a GPU with a model; see Tune.
+type (
+	// Tuning is where it is kept.
+	Tuning = tuning.Options
+	// TuneOptions limit the time of the measurements.
+	TuneOptions = tune.Options
 )
 
 // A request and the events that answer it.

@@ -182,7 +182,8 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 	e, err := engine.Open(ctx, src,
 		c.apply(engine.Options{Device: c.Device, Threads: c.Threads, Float32Activations: c.Float32,
 			ContextTokens: longest, MaxSequences: 1, ChunkTokens: bench.ChunkTokens,
-			NoPrefixCache: true, Times: c.times})) // each run prefills its prompt
+			NoPrefixCache: true, // each run prefills its prompt
+			Times:         c.times, Tuning: tuningDir()}))
 	if err != nil {
 		return err
 	}

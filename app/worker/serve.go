@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"os"
 	"reflect"
 	"runtime/debug"
 	"sync"
@@ -212,6 +213,7 @@ func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, 
 	}
 	options.History = s.history
 	options.Progress = s.progress()
+	options.OpenMetal = openMetal
 	if o.Store != nil {
 		l := o.Store.Limits
 		store, err = o.Store.open()
@@ -300,6 +302,11 @@ func (s *session) submit(e *engine.Engine, q *submission) {
 			s.report(e)
 		}
 		s.send(&fromWorker{Event: &event{q.Stream, newWireEvent(got)}})
+		if got.Err != nil && problem.From(got.Err).Code == problem.GPUTimeout {
+			s.outbox.close()
+			<-s.outbox.done
+			os.Exit(exitTimeout) // the parent starts a new process
+		}
 	}
 }
 

@@ -72,11 +72,13 @@ var layers = []row{
 		"measured alone.", []string{
 		"kernels/*",
 	}},
-	{"The cases of all families, and their outputs on the simulated device.", []string{
-		"kernels/golden",
+	{"The cases of all families, and their outputs on the simulated device. What makes their " +
+		"kernels fast on a GPU.", []string{
+		"kernels/golden", "kernels/tune",
 	}},
-	{"Devices by name. The engine opens devices only through this package.", []string{
-		"engine/device",
+	{"Devices by name, which the engine opens only through this package, and what is kept about " +
+		"a GPU.", []string{
+		"engine/device", "engine/tuning",
 	}},
 	{"Sampling: the parameters and random numbers of a sequence. It runs the operators that " +
 		"choose tokens.", []string{

@@ -105,6 +105,10 @@ type Config struct {
 	History                *History
 	Fingerprint, KVFormats string
 
+	// DeviceError returns the error of requests whose step the device has not completed because of
+	// err. It is called once for each such step. nil: err itself.
+	DeviceError func(err error) error
+
 	// Heartbeat is a counter that the loop advances. The device may advance it too. nil: a new
 	// counter.
 	Heartbeat *atomic.Uint64

@@ -50,10 +50,20 @@ func TestMetalSimdgroups(t *testing.T) {
 		var want []byte
 		for _, simdgroups := range []int{4, 2, 8} {
 			o := s.build(d, rand.New(rand.NewPCG(1, 2)))
-			o.simdgroups = simdgroups
+			tuned := map[gpu.Key]int{}
+			d.SetTuned(nil)
+			d.OnChoice(func(key gpu.Key, _ int) {
+				if key.Choice == decodeSimdgroups {
+					tuned[key] = simdgroups
+				}
+			})
 			d.Run(o)
-			if err := d.Sync(); err != nil {
-				t.Fatal(err)
+			d.OnChoice(nil)
+			d.SetTuned(tuned)
+			clear(o.Out.Bytes())
+			d.Run(o)
+			if err := d.Sync(); err != nil || len(tuned) != 1 {
+				t.Fatalf("%d keys, %v", len(tuned), err)
 			}
 			got := o.Out.Elements()
 			if want == nil {

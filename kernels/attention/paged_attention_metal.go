@@ -115,8 +115,9 @@ func (o *Attention) metalParams() attentionParams {
 // metalDecode dispatches paged_attention.metal. A threadgroup computes a block of vectors of a KV
 // head, or one segment of it if the span has few blocks.
 func (o *Attention) metalDecode(c *gpu.Context, vectors int) {
-	t := o.metalTable(c, metalForm{vectors: vectors, segment: metalSegment, full: metalFull})
-	sg := o.metalSimdgroups(max(1, t.segments)*o.Cache.KVHeads*t.blocks, vectors)
+	t := o.metalTable(c, metalForm{vectors: vectors, segment: metalSegment, full: metalFull,
+		split: decodeSplit})
+	sg := o.metalSimdgroups(c, max(1, t.segments)*o.Cache.KVHeads*t.blocks, vectors)
 	attend := o.metalKernel(&attendKernels, attentionSource, "attend", vectors, sg)
 	o.dispatch(c, attend, t, vectors, sg, o.metalBytes(vectors, sg))
 }
@@ -132,20 +133,23 @@ func (o *Attention) metalBytes(vectors, simdgroups int) int {
 
 // metalSimdgroups returns how many simdgroups each of n threadgroups has. It changes no bits. Few
 // threadgroups leave cores idle, so each has more simdgroups and ends sooner.
-func (o *Attention) metalSimdgroups(n, vectors int) int {
-	switch {
-	case o.simdgroups > 0:
-		return o.simdgroups
-	case n <= metalFew && o.metalBytes(vectors, 8) <= msl.MaxThreadgroupMemoryBytes:
-		return 8
+func (o *Attention) metalSimdgroups(c *gpu.Context, n, vectors int) int {
+	untuned := 4
+	fits := o.metalBytes(vectors, 8) <= msl.MaxThreadgroupMemoryBytes
+	if n <= metalFew && fits {
+		untuned = 8
 	}
-	return 4
+	sg := c.Choose(decodeSimdgroups, o.Cache.shape(n, vectors), untuned)
+	if sg == 8 && !fits {
+		return 4
+	}
+	return sg
 }
 
 // metalPrefill dispatches prefill_attention.metal in the same way.
 func (o *Attention) metalPrefill(c *gpu.Context) {
 	t := o.metalTable(c, metalForm{prefill: true, vectors: metalTileVectors,
-		segment: metalTileSegment, full: metalTileFull})
+		segment: metalTileSegment, full: metalTileFull, split: prefillSplit})
 	attend := o.metalKernel(&prefillKernels, prefillSource, "attend_prefill", metalTileVectors,
 		metalTileSimdgroups)
 	o.dispatch(c, attend, t, metalTileVectors, metalTileSimdgroups, 0)
@@ -207,10 +211,11 @@ func (o *Attention) dispatch(c *gpu.Context, attend *gpu.Kernel[attentionParams]
 
 // metalForm describes how one of the two kernels divides its work.
 type metalForm struct {
-	prefill bool // computes the prefill rows rather than all others
-	vectors int  // vectors per block
-	segment int  // positions per record
-	full    int  // threadgroups that fill a GPU
+	prefill bool        // computes the prefill rows rather than all others
+	vectors int         // vectors per block
+	segment int         // positions per record
+	full    int         // threadgroups that fill a GPU, which have all segments of their vectors
+	split   *gpu.Choice // of full
 }
 
 // attentionTable holds an AttentionSpan of common/attention.h for each span with rows of a form,
@@ -234,12 +239,15 @@ func (o *Attention) metalTable(c *gpu.Context, f metalForm) attentionTable {
 	}
 	var t attentionTable
 	size, pageTokens := 0, o.Cache.PageTokens
+	mostRows, longest := 0, 0 // of a span
 	for i := range o.Spans {
 		if s := part(i); s.Rows > 0 {
 			t.spans++
 			size += fields + (s.Pos+s.Rows+pageTokens-1)/pageTokens
+			mostRows, longest = max(mostRows, s.Rows), max(longest, s.Pos+s.Rows)
 		}
 	}
+	f.full = c.Choose(f.split, o.Cache.shape(mostRows*o.group(), longest), f.full)
 	t.ints = c.Table(size)
 	at, entry := fields*t.spans, t.ints
 	for i := range o.Spans {

@@ -168,6 +168,10 @@ func (d *Device) Run(op kernels.Op) {
 			"the model on the CPU", op.Name()))
 	}
 	d.context.op = op.Name()
+	if d.context.pace.bound > 0 {
+		d.context.runBounded(o)
+		return
+	}
 	o.Metal(&d.context)
 }
 
