@@ -7,7 +7,8 @@ package nv
 // once; a launch of each dispatch takes 3 to 4 µs of the host's time. Later commits of the sequence
 // change only the nodes whose arguments differ. It is what an indirect command buffer is on Metal.
 //
-// In a graph, a dispatch waits for those of the interval before it, and for no others.
+// In a graph, a dispatch waits for the interval before it, and for the dispatch of its interval
+// whose place it takes: the driver runs as many at a time as there are streams.
 
 import (
 	"fmt"
@@ -87,7 +88,8 @@ type graphs struct {
 
 // launch launches a recording as a graph, if its sequence has come before. The driver's context
 // must be current.
-func (gs *graphs) launch(v *driver, recorded []dispatch, stream uintptr) (done bool, err error) {
+func (gs *graphs) launch(d *Device, recorded []dispatch) (done bool, err error) {
+	v := d.driver
 	if len(recorded) < leastGraph {
 		return false, nil
 	}
@@ -103,7 +105,7 @@ func (gs *graphs) launch(v *driver, recorded []dispatch, stream uintptr) (done b
 			gs.once = append(gs.once, h)
 			return false, nil
 		}
-		g, err := newGraph(v, h, recorded)
+		g, err := newGraph(v, h, recorded, len(d.streams))
 		if err != nil {
 			return false, err
 		}
@@ -117,11 +119,11 @@ func (gs *graphs) launch(v *driver, recorded []dispatch, stream uintptr) (done b
 	if err := g.update(v, recorded); err != nil {
 		return false, err
 	}
-	return true, v.call("cuGraphLaunch", v.graphLaunch, g.exec, stream)
+	return true, v.call("cuGraphLaunch", v.graphLaunch, g.exec, d.streams[0])
 }
 
-// newGraph makes a graph of a recording.
-func newGraph(v *driver, sequence uint64, recorded []dispatch) (*graph, error) {
+// newGraph makes a graph of a recording, with at most the given number of dispatches at a time.
+func newGraph(v *driver, sequence uint64, recorded []dispatch, streams int) (*graph, error) {
 	g := &graph{sequence: sequence}
 	var err error
 	if g.graph, err = get[uintptr](v, "cuGraphCreate", v.graphCreate, 0); err != nil {
@@ -133,6 +135,9 @@ func newGraph(v *driver, sequence uint64, recorded []dispatch) (*graph, error) {
 		for i := range interval {
 			x := &interval[i]
 			p := x.params()
+			if i >= streams { // it also takes the place of an earlier one
+				before = g.nodes[begin+i-streams : begin+i-streams+1]
+			}
 			node, err := get[uintptr](v, "cuGraphAddKernelNode", v.graphAddKernel, g.graph,
 				uintptr(unsafe.Pointer(unsafe.SliceData(before))), uintptr(len(before)),
 				pointer(&p))
@@ -145,7 +150,7 @@ func newGraph(v *driver, sequence uint64, recorded []dispatch) (*graph, error) {
 			g.arguments = append(g.arguments, x.arguments...)
 			runtime.KeepAlive(&p)
 		}
-		before = slices.Clone(g.nodes[begin:])
+		before = slices.Clone(g.nodes[max(begin, len(g.nodes)-streams):])
 	}
 	g.exec, err = get[uintptr](v, "cuGraphInstantiateWithFlags", v.graphInstantiate, g.graph, 0)
 	if err != nil {

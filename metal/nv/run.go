@@ -194,7 +194,7 @@ func (c *commands) submit() error {
 // launchAll launches all dispatches, as a graph if it can.
 func (c *commands) launchAll() error {
 	if c.d.o.Trace == nil {
-		done, err := c.graphs.launch(c.d.driver, c.recorded, c.d.streams[0])
+		done, err := c.graphs.launch(c.d, c.recorded)
 		if done || err != nil {
 			return err
 		}
