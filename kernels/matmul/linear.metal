@@ -315,57 +315,39 @@ kernel void linear(
   }
   threadgroup float held[SIMDGROUPS][ROWS][SLICES * APART];
   const uint own = SHARED ? 0 : sg;
-  // Chunks of x and of the weight that are under way while those before are used. One ahead would
-  // leave rows of a few chunks waiting for memory; with many rows of x there are no registers for
-  // more.
-  constexpr int DEPTH = ROWS <= 2 ? 2 : 1;
-  float4 ahead[DEPTH][ROWS * QUADS];
-  Unit next[DEPTH][NR];
+  float4 ahead[ROWS * QUADS];   // of x: under way while the part before is used
   const uint step = p.shards * STEP;
+  load_ahead<ROWS>(ahead, x, at_x, shard * STEP, p.k, sg, lane);
   const uint units = (p.k + UNIT - 1) / UNIT;
+  Unit next[NR];   // of the weight: under way while those before are used
+  uint at = min(shard * SLICES + slice, units - 1);   // a unit that exists
 #pragma clang loop unroll(full)
-  for (int d = 0; d < DEPTH; d++) {
-    load_ahead<ROWS>(ahead[d], x, at_x, shard * STEP + d * step, p.k, sg, lane);
-#pragma clang loop unroll(full)
-    for (int r = 0; r < NR; r++) {
-      const uint at = min((shard * STEP + d * step) / UNIT + slice, units - 1);   // one that exists
-      const bool up = GATED && r >= COLUMNS;
-      next[d][r] = up ? load_unit<ROWS>(up_data, up_scales, up_biases, places_of(p, true), row[r],
-                                        at, groups, p.k)
-                      : load_unit<ROWS>(data, scales, biases, places_of(p, false), row[r], at,
-                                        groups, p.k);
-    }
+  for (int r = 0; r < NR; r++) {
+    const bool up = GATED && r >= COLUMNS;
+    next[r] = up ? load_unit<ROWS>(up_data, up_scales, up_biases, places_of(p, true), row[r], at,
+                                   groups, p.k)
+                 : load_unit<ROWS>(data, scales, biases, places_of(p, false), row[r], at, groups,
+                                   p.k);
   }
   for (uint from = shard * STEP; from < p.k; from += step) {
     wait_for_x();   // what was there has been used
-    put_ahead<ROWS>(held[own], ahead[0], sg, lane);
+    put_ahead<ROWS>(held[own], ahead, sg, lane);
     wait_for_x();
+    load_ahead<ROWS>(ahead, x, at_x, from + step, p.k, sg, lane);
     const uint unit = from / UNIT + slice;
     Unit weights[NR];
 #pragma clang loop unroll(full)
     for (int r = 0; r < NR; r++) {
-      weights[r] = next[0][r];
+      weights[r] = next[r];
     }
-#pragma clang loop unroll(full)
-    for (int d = 1; d < DEPTH; d++) {
-#pragma clang loop unroll(full)
-      for (uint i = 0; i < ROWS * QUADS; i++) {
-        ahead[d - 1][i] = ahead[d][i];
-      }
-#pragma clang loop unroll(full)
-      for (int r = 0; r < NR; r++) {
-        next[d - 1][r] = next[d][r];
-      }
-    }
-    load_ahead<ROWS>(ahead[DEPTH - 1], x, at_x, from + DEPTH * step, p.k, sg, lane);
-    const uint at = min((from + DEPTH * step) / UNIT + slice, units - 1);
+    at = min((from + step) / UNIT + slice, units - 1);
 #pragma clang loop unroll(full)
     for (int r = 0; r < NR; r++) {
       const bool up = GATED && r >= COLUMNS;
-      next[DEPTH - 1][r] =
-          up ? load_unit<ROWS>(up_data, up_scales, up_biases, places_of(p, true), row[r], at,
-                               groups, p.k)
-             : load_unit<ROWS>(data, scales, biases, places_of(p, false), row[r], at, groups, p.k);
+      next[r] = up ? load_unit<ROWS>(up_data, up_scales, up_biases, places_of(p, true), row[r],
+                                     at, groups, p.k)
+                   : load_unit<ROWS>(data, scales, biases, places_of(p, false), row[r], at,
+                                     groups, p.k);
     }
     if (unit * UNIT >= p.k) {
       continue;
