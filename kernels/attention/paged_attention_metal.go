@@ -85,8 +85,34 @@ func (o *Attention) Metal(c *gpu.Context) {
 		o.metalPrefill(c)
 	}
 	if vectors > 0 {
-		o.metalDecode(c, vectors)
+		o.metalDecode(c, o.metalSpread(c, vectors))
 	}
+}
+
+// metalSpread returns how many vectors a block has: at most most, and fewer where that leaves cores
+// of the GPU idle. It changes no bits. Each block reads the keys and values again, which a cache
+// then holds.
+func (o *Attention) metalSpread(c *gpu.Context, most int) int {
+	vectors, n := most, o.metalThreadgroups(most)
+	for ; vectors > 1 && o.metalThreadgroups((vectors+1)/2) <= metalFew; vectors = (vectors + 1) / 2 {
+	}
+	return min(most, c.Choose(decodeVectors, o.Cache.shape(n, most), vectors))
+}
+
+// metalThreadgroups returns how many threadgroups metalDecode takes with blocks of a number of
+// vectors.
+func (o *Attention) metalThreadgroups(vectors int) int {
+	n := 0
+	for i := range o.Spans {
+		_, s := o.parts(i)
+		if s.Rows == 0 {
+			continue
+		}
+		blocks, segments := o.metalBlocks(&s, metalForm{vectors: vectors, segment: metalSegment,
+			full: metalFull})
+		n += blocks * max(1, segments) * o.Cache.KVHeads
+	}
+	return n
 }
 
 // parts splits span i into the rows for the matrix kernel and all other rows. Either may be empty.
@@ -255,15 +281,8 @@ func (o *Attention) metalTable(c *gpu.Context, f metalForm) attentionTable {
 		if s.Rows == 0 {
 			continue
 		}
-		own := (s.Rows*o.group() + f.vectors - 1) / f.vectors
+		own, n := o.metalBlocks(&s, f)
 		first := o.seenFrom(s.Pos) / f.segment
-		n := (o.seenTo(&s, s.Pos+s.Rows-1)-1)/f.segment + 1 - first
-		if o.SinkTokens > 0 && first > 0 {
-			n++ // the segment of the sink tokens
-		}
-		if n == 1 || own*o.Cache.KVHeads >= f.full {
-			n = 0
-		}
 		copy(entry, []int32{int32(s.Row), int32(s.Rows), int32(s.Pos), int32(at - fields*t.spans),
 			int32(t.blocks), int32(n), int32(first), int32(t.records)})
 		entry = entry[fields:]
@@ -273,4 +292,19 @@ func (o *Attention) metalTable(c *gpu.Context, f metalForm) attentionTable {
 		t.segments = max(t.segments, n)
 	}
 	return t
+}
+
+// metalBlocks returns how many blocks of vectors a span has, and the number of segments that each
+// is split into, or 0.
+func (o *Attention) metalBlocks(s *kernels.Span, f metalForm) (blocks, segments int) {
+	blocks = (s.Rows*o.group() + f.vectors - 1) / f.vectors
+	first := o.seenFrom(s.Pos) / f.segment
+	segments = (o.seenTo(s, s.Pos+s.Rows-1)-1)/f.segment + 1 - first
+	if o.SinkTokens > 0 && first > 0 {
+		segments++ // the segment of the sink tokens
+	}
+	if segments == 1 || blocks*o.Cache.KVHeads >= f.full {
+		return blocks, 0
+	}
+	return blocks, segments
 }

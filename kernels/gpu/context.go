@@ -219,7 +219,8 @@ func (c *Context) commit() {
 		c.commits++
 		rec.committed, rec.ticket = true, c.commits
 	}
-	c.accesses = c.accesses[:0]
+	// Hazards do not cross commits, and equal passes then use the same scratch memory.
+	c.accesses, c.scratch.next = c.accesses[:0], 0
 }
 
 // wait waits for a recorder's work and clears it.
