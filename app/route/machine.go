@@ -80,15 +80,14 @@ type machine struct {
 	heard    time.Time      // when the machine last sent anything
 	gone     chan struct{}  // closed while the machine does not answer
 	asking   bool
-	next     time.Time // when to ask it again
-	failures int       // in a row
-	asked    chan struct{}
-	closed   bool
+	next     time.Time     // when to ask it again
+	failures int           // in a row
+	asked    chan struct{} // closed once it has been asked
 }
 
 func newMachine(m machines.Machine, secret func() (string, error)) *machine {
 	one := &machine{stored: m, client: machines.Client(m), secret: secret,
-		requests: map[string]int{}, gone: make(chan struct{})}
+		requests: map[string]int{}, gone: make(chan struct{}), asked: make(chan struct{})}
 	one.state.Store(&state{Err: errUnknown})
 	return one
 }
