@@ -28,8 +28,8 @@ const (
 	// maxSent is how many hashes a question has. Longer prompts have longer blocks, up to
 	// maxBlockTokens.
 	maxSent = 512
-	// The limits of a question. Blocks consist of the engine's pages of 32 tokens, and blocks of 256
-	// on disk of them.
+	// The limits of a question. Blocks consist of the engine's pages of 32 tokens, and those of 256
+	// tokens on disk consist of blocks.
 	pageTokens     = 32
 	maxBlockTokens = 256
 	maxHashes      = 1 << 14

@@ -19,8 +19,9 @@ const maxOpened = 2000
 
 // Held returns after how many tokens of a prompt a sequence can resume from disk. chain is the
 // prefix.Chain of the prompt's blocks of blockTokens, which must divide BlockTokens; otherwise
-// nothing is found. Within a block, it resumes at one of the ends. It does not count as use. The entries may be gone when Read reads them. An index
-// that cannot be read has nothing, and neither does one that takes longer than ctx.
+// nothing is found. Within a block, it resumes at one of the ends. It does not count as use. The
+// entries may be gone when Read reads them. An index that cannot be read has nothing, and neither
+// does one that takes longer than ctx.
 func (v *View) Held(ctx context.Context, chain []prefix.Hash, blockTokens int, ends []prefix.End,
 	recurrent bool) (tokens int) {
 	if blockTokens <= 0 || BlockTokens%blockTokens != 0 {
@@ -44,8 +45,8 @@ func (v *View) Held(ctx context.Context, chain []prefix.Hash, blockTokens int, e
 	return tokens
 }
 
-// heldTokens returns the tokens of the longest stored beginning of the prompt that ends with a block
-// of the chain or at one of the ends.
+// heldTokens returns the tokens of the longest stored beginning of the prompt that ends with a
+// block of the chain or at one of the ends.
 func (v *View) heldTokens(ctx context.Context, x *index, chain []prefix.Hash, blockTokens int,
 	ends []prefix.End) (tokens []int32, err error) {
 	parent, opened := v.keys.root, 0

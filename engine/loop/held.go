@@ -21,8 +21,8 @@ func NewHeldQuestion(tokens []int32, blockTokens int, positions []int) HeldQuest
 
 // Held is how much of a prompt is cached.
 type Held struct {
-	// A sequence can resume after MemoryTokens from memory, and after DiskTokens from disk. They are
-	// ends of blocks or of messages. DiskTokens is 0 if memory has all of them.
+	// A sequence can resume after MemoryTokens from memory, and after DiskTokens from disk. They
+	// are ends of blocks or of messages. DiskTokens is 0 if memory has all of them.
 	MemoryTokens, DiskTokens int
 }
 

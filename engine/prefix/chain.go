@@ -44,8 +44,8 @@ func (h Hash) next(tokens []int32, data []byte) (next Hash) {
 	return next
 }
 
-// End is a position at which a sequence may have ended, such as the end of a message, and the Hash of
-// the tokens before it: the chain's last hash before it, and the tokens after that.
+// End is a position at which a sequence may have ended, such as the end of a message, and the Hash
+// of the tokens before it: the chain's last hash before it, and the tokens after that.
 type End struct {
 	Tokens int
 	Hash   Hash
