@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
 	"strings"
 	"sync"
@@ -84,11 +85,7 @@ func (r *Router) forward(w http.ResponseWriter, q *question, e *target) *failure
 			return &failure{err: errors.New("the request's model could not be set"), final: true}
 		}
 	}
-	request, err := e.forwardedRequest(ctx, q, body)
-	if err != nil {
-		return &failure{err: err}
-	}
-	response, err := e.client.Do(request)
+	response, err := e.do(ctx, q, body)
 	if err != nil {
 		return e.lost(ctx, q, err)
 	}
@@ -98,6 +95,25 @@ func (r *Router) forward(w http.ResponseWriter, q *question, e *target) *failure
 		return e.refusal(response)
 	}
 	return r.copy(w, q, e, ctx, response, answers)
+}
+
+// do sends a request and returns the head of its answer. The machine may have closed an idle
+// connection just now, so what fails on one that was used before is sent again.
+func (e *target) do(ctx context.Context, q *question, body []byte) (*http.Response, error) {
+	for {
+		reused := false
+		traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+			GotConn: func(c httptrace.GotConnInfo) { reused = c.Reused }})
+		request, err := e.forwardedRequest(traced, q, body)
+		if err != nil {
+			return nil, err
+		}
+		response, err := e.client.Do(request)
+		if err == nil || !reused || ctx.Err() != nil {
+			return response, err
+		}
+		e.client.CloseIdleConnections()
+	}
 }
 
 // watch ends a request if the machine goes. stop ends the watch.

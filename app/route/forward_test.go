@@ -177,11 +177,12 @@ func TestFailover(t *testing.T) {
 			if status != 200 || text != "fine" || h.Get("Headroom-Machine") != "good" {
 				t.Errorf("%d %s %v", status, text, h)
 			}
-			if bad.requests.Load() != 1 {
-				t.Errorf("the bad machine got %d requests", bad.requests.Load())
+			got := bad.requests.Load() // two, if the first one used an earlier connection
+			if got < 1 || got > 2 {
+				t.Errorf("the bad machine got %d requests", got)
 			}
 			if status, text, _ := g.post(t, hello); status != 200 || text != "fine" ||
-				bad.requests.Load() != 1 {
+				bad.requests.Load() != got {
 				t.Errorf("the next turn: %d %s, %d requests to the bad machine", status, text,
 					bad.requests.Load())
 			}
@@ -557,5 +558,31 @@ func TestCancelHere(t *testing.T) {
 		if s := g.router.States(); len(s) != 2 || s[0].Err != nil || len(s[0].Models) != 1 {
 			t.Errorf("%+v", s)
 		}
+	}
+}
+
+// TestClosedConnection: a machine that has closed an idle connection has not failed.
+func TestClosedConnection(t *testing.T) {
+	f := newFake(t, "a", says("a"))
+	g := newRig(t, nowhere{}, f)
+	for range 20 {
+		f.Server.CloseClientConnections()
+		if _, text, _ := g.post(t, hello); text != "a" {
+			t.Fatal(text)
+		}
+	}
+}
+
+// TestFirstAnswer: a request that comes before a machine was asked waits for that.
+func TestFirstAnswer(t *testing.T) {
+	f := newFake(t, "a", says("a"))
+	g := newRig(t, nowhere{})
+	_, err := g.store.Add(machines.Machine{Kind: machines.Headroom, URL: f.URL}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.router.Reload()
+	if _, text, _ := g.post(t, hello); text != "a" {
+		t.Error(text)
 	}
 }

@@ -81,17 +81,16 @@ type machine struct {
 	heard    time.Time      // when the machine last sent anything
 	gone     chan struct{}  // closed while the machine does not answer
 	asking   bool
-	next     time.Time // when to ask it again
-	failures int       // in a row
-	asked    chan struct{}
-	closed   bool
+	next     time.Time     // when to ask it again
+	failures int           // in a row
+	asked    chan struct{} // closed once it has been asked
 }
 
 // newMachine returns a machine of which nothing is known yet. own is Options.Own.
 func newMachine(m machines.Machine, secret func() (string, error),
 	own func() (*tls.Certificate, error)) *machine {
 	one := &machine{stored: m, client: machines.ClientAs(m, own), secret: secret,
-		requests: map[string]int{}, gone: make(chan struct{})}
+		requests: map[string]int{}, gone: make(chan struct{}), asked: make(chan struct{})}
 	one.state.Store(&state{Err: errUnknown})
 	return one
 }

@@ -130,6 +130,11 @@ func (r *Router) ask(ctx context.Context, m *machine) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	select {
+	case <-m.asked:
+	default:
+		close(m.asked)
+	}
 	m.asking = false
 	if err == nil {
 		m.failures, m.heard, m.next = 0, now, now.Add(m.interval(r.o.Poll))
@@ -147,6 +152,18 @@ func (r *Router) ask(ctx context.Context, m *machine) {
 		case <-m.gone:
 		default:
 			close(m.gone)
+		}
+	}
+}
+
+// awaitFirst waits until all machines have been asked once, as when the program has just started.
+func (r *Router) awaitFirst(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	for _, m := range r.machines() {
+		select {
+		case <-m.asked:
+		case <-ctx.Done():
 		}
 	}
 }

@@ -179,6 +179,10 @@ func (r *Router) Answer(w http.ResponseWriter, request *http.Request, a *server.
 		return false, nil // this machine has the earlier response, or nobody does
 	}
 	engines, err := r.engines(q, route.only)
+	if len(engines) == 0 && err == nil && q.body.model != "" {
+		r.awaitFirst(request.Context())
+		engines, err = r.engines(q, route.only)
+	}
 	if err != nil || !slices.ContainsFunc(engines, func(e target) bool {
 		return e.machine != nil
 	}) {
