@@ -25,8 +25,7 @@
 //	proxy.go      the endpoint before rank 0
 //	answer.go     answers of rank 0: whole, or ended by an error
 //	forward.go    connections to a rank 0 on another machine
-//	tune.go       trains with mlx_lm.lora on all ranks
-//	rank.py       one rank: mlx_lm.server or mlx_lm.lora, and events
+//	rank.py       one rank: mlx_lm.server, and events
 //
 // Source: mlx 0.32.4, mlx-lm 0.32.2, run on Linux with the ring. JACCL is not verified on a Mac.
 package cluster

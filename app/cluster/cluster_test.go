@@ -18,7 +18,7 @@ import (
 
 func background() context.Context { return context.Background() }
 
-var testLimits = limits{start: 30 * time.Second, beat: 20 * time.Second, stall: time.Minute,
+var testLimits = limits{start: 30 * time.Second, link: 10 * time.Millisecond, beat: 20 * time.Second, stall: time.Minute,
 	steady: time.Hour, pause: time.Millisecond, most: 10 * time.Millisecond, fails: 100}
 
 // running is a cluster that runs during a test.

@@ -43,6 +43,11 @@ func (s Shell) tunnel(h Host, port int) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	return throughProcess(c)
+}
+
+// throughProcess starts a command and returns its stdin and stdout as a connection.
+func throughProcess(c *exec.Cmd) (net.Conn, error) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := c.StdinPipe()
 	if err != nil {

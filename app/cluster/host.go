@@ -128,7 +128,7 @@ func checkHosts(hosts []Host) error {
 			"this machine. A model that fits on one machine needs no cluster.")
 	}
 	if len(hosts) > MaxRanks {
-		return badHosts("there are %d", "Use at most %d.", len(hosts), MaxRanks)
+		return badHosts("there are %d", fmt.Sprintf("Use at most %d.", MaxRanks), len(hosts))
 	}
 	for _, h := range hosts {
 		if err := checkHost(h); err != nil {
@@ -187,6 +187,7 @@ func world(backend string, hosts []Host, ips []string, ports []int, n int) rank 
 			matrix[i] = h.RDMA
 		}
 		r.Files["MLX_IBV_DEVICES"] = encoded(matrix)
+		r.Env["MLX_METAL_FAST_SYNCH"] = "1" // as mlx.distributed_config writes into host files
 		r.Env["MLX_JACCL_COORDINATOR"] = fmt.Sprintf("%s:%d", ips[0], ports[0])
 		return r
 	}

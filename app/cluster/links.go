@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"headroom/engine/problem"
 )
@@ -260,4 +261,61 @@ func (p *peers) freePort(ctx context.Context, r int) (int, error) {
 	}
 	_, err = p.nodes[r].call(ctx, request{Op: opClose}, nil)
 	return answer.Ports[0], err
+}
+
+// links are listeners on the ring's addresses, one for each machine, for as long as a run lives.
+type links struct {
+	peers     *peers
+	machines  []int
+	addresses []string // by machine
+}
+
+// listenLinks opens the listeners. It comes after ports, which closes all listeners of a node.
+func (p *peers) listenLinks(ctx context.Context, ips []string) (*links, error) {
+	l := &links{peers: p, machines: p.machines()}
+	if len(l.machines) == 1 {
+		return l, nil
+	}
+	for _, r := range l.machines {
+		answer, err := p.nodes[r].call(ctx, request{Op: opListen, Addresses: ips[r : r+1]}, nil)
+		if err != nil {
+			return nil, err
+		}
+		l.addresses = append(l.addresses, fmt.Sprintf("%s:%d", ips[r], answer.Ports[0]))
+	}
+	return l, nil
+}
+
+// linkTries is how often in a row a link is not reached before it counts as broken.
+const linkTries = 3
+
+// watch connects from every machine to the next one until ctx ends, or a link is broken: the error
+// is a Problem then. The ring's own connections do not notice a cable that is pulled.
+func (l *links) watch(ctx context.Context, every time.Duration) error {
+	failed := make([]int, len(l.addresses))
+	for len(l.addresses) > 0 {
+		for i, r := range l.machines {
+			next := (i + 1) % len(l.machines)
+			answer, err := l.peers.nodes[r].call(ctx, request{Op: opDial,
+				Addresses: l.addresses[next : next+1]}, nil)
+			if err != nil {
+				return nil // its node has ended, which says more
+			}
+			if failed[i]++; answer.Ms[0] >= 0 {
+				failed[i] = 0
+			}
+			if failed[i] == linkTries {
+				return problem.New(problem.Unresponsive, fmt.Sprintf(
+					"The cluster's link from %s to %s is broken", l.peers.hosts[r],
+					l.peers.hosts[l.machines[next]]), "it does not reach "+l.addresses[next],
+					"Check cables and network.")
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(every):
+		}
+	}
+	return nil
 }

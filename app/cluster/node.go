@@ -459,7 +459,7 @@ func (o *output) outcome(err error) error {
 		return problem.New(problem.Crashed, "The rank ended", failed.Error, "")
 	case err == nil || o.done:
 		return nil
-	case o.last != "":
+	case o.last != "" && !strings.HasPrefix(err.Error(), "signal:"):
 		return problem.New(problem.Crashed, "The rank ended", err.Error()+": "+o.last, "")
 	}
 	return problem.New(problem.Crashed, "The rank ended", err.Error(), "")

@@ -1,7 +1,6 @@
-"""Runs one rank of a cluster: mlx_lm.server or mlx_lm.lora of the pinned mlx-lm.
+"""Runs one rank of a cluster: mlx_lm.server of the pinned mlx-lm.
 
     python -c THIS_FILE server ID [flags of mlx_lm.server]
-    python -c THIS_FILE lora [flags of mlx_lm.lora]
     python -c THIS_FILE probe FOLDER
 
 probe says how a model can be split and how large its parts are. What happens is printed as a line "@headroom " and a JSON object for each event; other output is
@@ -89,7 +88,10 @@ def indexed(model):
         with open(path, "rb") as f:
             header = json.loads(f.read(int.from_bytes(f.read(8), "little")))
         weights.update((name, path.name) for name in header if name != "__metadata__")
-    folder = Path(tempfile.mkdtemp(prefix="model-"))
+    folder = Path(tempfile.gettempdir(), "model")  # of this rank alone
+    folder.mkdir(exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
     for path in model.iterdir():
         (folder / path.name).symlink_to(path.resolve())
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weights}))
@@ -143,17 +145,6 @@ def serve(model_id, args):
     server.main()
 
 
-def tune(args):
-    import mlx.core as mx
-    from mlx_lm import lora
-
-    group = mx.distributed.init()
-    emit("joined", rank=group.rank(), size=group.size())
-    sys.argv = ["mlx_lm.lora", *args]
-    lora.main()
-    emit("finished")
-
-
 def probe(folder):
     import re
 
@@ -184,9 +175,7 @@ def main():
     threading.Thread(target=watch_stdin, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        if sys.argv[1] == "lora":
-            tune(sys.argv[2:])
-        elif sys.argv[1] == "probe":
+        if sys.argv[1] == "probe":
             probe(sys.argv[2])
         else:
             serve(sys.argv[2], sys.argv[3:])

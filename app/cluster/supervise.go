@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,6 +43,7 @@ type limits struct {
 	start  time.Duration // until it answers
 	beat   time.Duration // without an event of a rank
 	stall  time.Duration // without progress of a rank
+	link   time.Duration // between two tries of a link
 	steady time.Duration // a run that was ready for so long counts as good
 	pause  time.Duration // before the second start in a row; it doubles
 	most   time.Duration // of the pauses
@@ -49,7 +51,7 @@ type limits struct {
 }
 
 var usualLimits = limits{start: 15 * time.Minute, beat: 30 * time.Second, stall: 5 * time.Minute,
-	steady: time.Minute, pause: time.Second, most: 30 * time.Second, fails: 5}
+	link: 3 * time.Second, steady: time.Minute, pause: time.Second, most: 30 * time.Second, fails: 5}
 
 // Cluster is a cluster that runs. Its methods are safe for concurrent use.
 type Cluster struct {
@@ -73,7 +75,6 @@ type run struct {
 
 	mu     sync.Mutex
 	loaded int
-	memory []int64
 	heard  []time.Time // by rank; zero: nothing yet
 	all    chan struct{}
 	ranks  sync.WaitGroup
@@ -152,7 +153,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 // once starts all ranks and waits until one has ended. It returns how long they were ready, and a
 // Problem that says what has ended. All have ended then.
 func (c *Cluster) once(ctx context.Context) (ready time.Duration, err error) {
-	c.change(func(s *Status) { s.Starts++; clear(s.Memory) })
+	c.change(func(s *Status) { s.Starts++; s.Memory = make([]int64, len(s.Hosts)) })
 	start, cancel := context.WithTimeout(ctx, c.limits.start)
 	defer cancel()
 	p, err := connectAll(start, c.options.Shell, c.options.Hosts)
@@ -177,7 +178,7 @@ func (c *Cluster) once(ctx context.Context) (ready time.Duration, err error) {
 	c.mu.Lock()
 	c.run = r
 	c.mu.Unlock()
-	c.change(func(s *Status) { s.State, s.Memory = Ready, r.memory })
+	c.change(func(s *Status) { s.State = Ready })
 	<-r.ctx.Done()
 	return time.Since(begin), context.Cause(r.ctx)
 }
@@ -192,8 +193,12 @@ func (c *Cluster) launch(ctx, start context.Context, p *peers) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
+	links, err := p.listenLinks(start, c.plan.IPs)
+	if err != nil {
+		return nil, err
+	}
 	n := len(p.hosts)
-	r := &run{peers: p, memory: make([]int64, n), heard: make([]time.Time, n),
+	r := &run{peers: p, heard: make([]time.Time, n),
 		all: make(chan struct{}), url: fmt.Sprintf("http://127.0.0.1:%d", port)}
 	r.ctx, r.end = context.WithCancelCause(ctx)
 	r.http = c.options.Shell.client(p.hosts[0], port)
@@ -207,6 +212,11 @@ func (c *Cluster) launch(ctx, start context.Context, p *peers) (*run, error) {
 		r.ranks.Go(func() { r.watchRank(c, rank, w) })
 	}
 	go r.watchBeats(c.limits)
+	go func() {
+		if err := links.watch(r.ctx, c.limits.link); err != nil {
+			r.end(err)
+		}
+	}()
 	return r, nil
 }
 
@@ -234,8 +244,14 @@ func (r *run) watchRank(c *Cluster, n int, w rank) {
 		if answer.Line != "" {
 			c.options.log("rank %d: %s", n, answer.Line)
 		}
-		if answer.Event != nil {
-			r.note(n, answer.Event, c.limits)
+		if answer.Event == nil {
+			return
+		}
+		if r.note(n, answer.Event, c.limits); answer.Event.Kind == "loaded" {
+			c.change(func(s *Status) {
+				s.Memory = slices.Clone(s.Memory) // Status has returned the old one
+				s.Memory[n] = answer.Event.Memory
+			})
 		}
 	})
 	if r.ctx.Err() != nil {
@@ -262,11 +278,10 @@ func (r *run) note(rank int, e *Event, l limits) {
 	r.heard[rank] = time.Now()
 	switch {
 	case e.Kind == "loaded":
-		r.memory[rank] = e.Memory
-		if r.loaded++; r.loaded == len(r.memory) {
+		if r.loaded++; r.loaded == len(r.heard) {
 			close(r.all)
 		}
-	case e.Kind == "beat" && r.loaded == len(r.memory) && e.Idle > l.stall.Seconds():
+	case e.Kind == "beat" && r.loaded == len(r.heard) && e.Idle > l.stall.Seconds():
 		r.end(problem.New(problem.Unresponsive, fmt.Sprintf("Rank %d of the cluster hangs", rank),
 			fmt.Sprintf("it has made no progress for %.0f s", e.Idle), ""))
 	}

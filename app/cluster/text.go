@@ -15,14 +15,14 @@ func readText(from io.Reader, each func(string)) {
 	in := bufio.NewReaderSize(from, maxText)
 	for {
 		line, err := in.ReadSlice('\n')
-		rest := err
-		for errors.Is(rest, bufio.ErrBufferFull) {
-			_, rest = in.ReadSlice('\n')
+		text := strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "\uFFFD")
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = in.ReadSlice('\n')
 		}
-		if text := strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "\uFFFD"); text != "" {
+		if text != "" {
 			each(text)
 		}
-		if rest != nil {
+		if err != nil {
 			return
 		}
 	}
