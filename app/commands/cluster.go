@@ -21,9 +21,6 @@ import (
 	"headroom/engine/problem"
 )
 
-// clusterPort is the default port of a cluster's endpoint.
-const clusterPort = 11811
-
 // Cluster is `headroom cluster`.
 type Cluster struct {
 	Check   ClusterCheck   `cmd:"" help:"Check machines for a cluster: ssh, Headroom, memory, links, RDMA."`
@@ -56,14 +53,14 @@ type ClusterStart struct {
 	ClusterFlags
 	Tensor   bool `help:"Split every layer over the ranks. Default, if mlx-lm can for this model." xor:"mode"`
 	Pipeline bool `help:"Give each rank some of the layers." xor:"mode"`
-	Port     int  `help:"Port of the endpoint on 127.0.0.1; 0: any free one." default:"11811" placeholder:"PORT"`
+	Port     int  `help:"Port of the endpoint on 127.0.0.1; 0: any free one." default:"11821" placeholder:"PORT"`
 	Yes      bool `help:"Install the Python environment with mlx-lm where it is missing, without asking."`
 	Verbose  bool `help:"Print what the ranks print."`
 }
 
 // ClusterStatus is `headroom cluster status`.
 type ClusterStatus struct {
-	Port int  `help:"Port of the cluster's endpoint." default:"11811" placeholder:"PORT"`
+	Port int  `help:"Port of the cluster's endpoint." default:"11821" placeholder:"PORT"`
 	JSON bool `name:"json" help:"Print JSON, for scripts."`
 }
 
