@@ -18,7 +18,8 @@ import (
 
 func background() context.Context { return context.Background() }
 
-var testLimits = limits{start: 30 * time.Second, link: 10 * time.Millisecond, beat: 20 * time.Second, stall: time.Minute,
+var testLimits = limits{start: 30 * time.Second, link: 10 * time.Millisecond,
+	beat: 20 * time.Second, stall: time.Minute,
 	steady: time.Hour, pause: time.Millisecond, most: 10 * time.Millisecond, fails: 100}
 
 // running is a cluster that runs during a test.
@@ -185,7 +186,8 @@ func TestStarting(t *testing.T) {
 	c := r.begin(two(), l)
 	err := <-c.ended
 	p := problem.From(err)
-	if p.Code != problem.Crashed || !strings.Contains(p.Message, "failed 3 times in a row: Rank ") ||
+	if p.Code != problem.Crashed ||
+		!strings.Contains(p.Message, "failed 3 times in a row: Rank ") ||
 		!strings.Contains(p.Why, "no such weights") {
 		t.Fatalf("the cluster ended with %v", err)
 	}

@@ -218,9 +218,11 @@ func (p *peers) candidates(ctx context.Context, r int) []string {
 func rankIP(ip string, named []netip.Addr) int {
 	a, err := netip.ParseAddr(ip)
 	switch {
-	case err == nil && slices.ContainsFunc(named, func(b netip.Addr) bool { return b.Unmap() == a }):
+	case err != nil:
+		return 1
+	case slices.ContainsFunc(named, func(b netip.Addr) bool { return b.Unmap() == a }):
 		return 0
-	case err == nil && a.IsLinkLocalUnicast():
+	case a.IsLinkLocalUnicast():
 		return 2
 	}
 	return 1

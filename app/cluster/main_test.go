@@ -126,10 +126,10 @@ func fakeServer(id string) http.Handler {
 		var q struct {
 			Model, Prompt string
 			Stream        bool
-			Seen          map[string]any `json:"-"`
 		}
 		text, _ := io.ReadAll(r.Body)
-		if json.Unmarshal(text, &q) != nil || q.Model != id || strings.Contains(string(text), "null") {
+		if json.Unmarshal(text, &q) != nil || q.Model != id ||
+			strings.Contains(string(text), "null") {
 			w.WriteHeader(http.StatusNotFound)
 			fmt.Fprintf(w, `{"error": "rank 0 cannot read %d bytes"}`, len(text))
 			return

@@ -77,8 +77,9 @@ func addHeader(to io.Writer, path string) error {
 func (p Parts) mode(asked, model string) (string, error) {
 	switch {
 	case !p.Tensor && !p.Pipeline:
-		return "", notStarted(problem.UnknownArchitecture, "Choose another model, or run it on one "+
-			"machine.", "mlx-lm cannot split models of the type of %s", model)
+		return "", notStarted(problem.UnknownArchitecture,
+			"Choose another model, or run it on one machine.",
+			"mlx-lm cannot split models of the type of %s", model)
 	case asked == Tensor && !p.Tensor:
 		return "", notStarted(problem.UnknownArchitecture, "Use --pipeline.",
 			"mlx-lm splits %s only by layers", model)

@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"headroom/app/disk"
 	"headroom/app/memory"
 	"headroom/app/train"
 	"headroom/app/version"
@@ -344,7 +345,7 @@ func (n *Node) run(ctx context.Context, q *request, r *rank, each func(*Event)) 
 	}
 	for name, content := range r.Files {
 		path := filepath.Join(temp, name+".json")
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		if err := disk.WriteFile(path, []byte(content), 0o600); err != nil {
 			return startProblem(err)
 		}
 		env = append(env, name+"="+path)

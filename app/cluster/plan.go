@@ -129,7 +129,8 @@ func (o *Options) prepareModel(ctx context.Context, p *peers, plan *Plan) error 
 	}
 	for r, f := range found {
 		if f.Digest != found[0].Digest {
-			return notStarted(problem.ModelBroken, "Delete it on one of them and download it again.",
+			return notStarted(problem.ModelBroken,
+				"Delete it on one of them and download it again.",
 				"the files of %s on %s are not those on %s", o.Model, p.hosts[r], p.hosts[0])
 		}
 		plan.dirs = append(plan.dirs, f.Dir)

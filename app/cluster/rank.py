@@ -3,8 +3,9 @@
     python -c THIS_FILE server ID [flags of mlx_lm.server]
     python -c THIS_FILE probe FOLDER
 
-probe says how a model can be split and how large its parts are. What happens is printed as a line "@headroom " and a JSON object for each event; other output is
-mlx-lm's. The end of stdin ends the process: stdin ends when headroom ends, however it does.
+probe says how a model can be split and how large its parts are. What happens is printed as a line
+"@headroom " and a JSON object for each event; other output is mlx-lm's. The end of
+stdin ends the process: stdin ends when headroom ends, however it does.
 
 It changes four things of mlx_lm.server that a supervised cluster needs to be different:
 

@@ -104,8 +104,8 @@ func (s *said) String() string {
 // run starts a program that listens on a port, and waits until its endpoint is ready.
 func (p programs) run(at place, port int, words ...string) *endpoint {
 	p.Helper()
-	s := &endpoint{programs: p, at: at, url: fmt.Sprintf("http://127.0.0.1:%d", port), said: &said{},
-		cmd: at.command(words...)}
+	s := &endpoint{programs: p, at: at, url: fmt.Sprintf("http://127.0.0.1:%d", port),
+		said: &said{}, cmd: at.command(words...)}
 	s.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if at == "" {
@@ -357,7 +357,8 @@ func testHosts(p programs, alone map[string][2]string) {
 		func() { s.kill("1") })
 	s.dies("link down for 12 s", "is broken", func() {
 		link := func(state string) {
-			if out, err := b.command("ip", "link", "set", "ring", state).CombinedOutput(); err != nil {
+			out, err := b.command("ip", "link", "set", "ring", state).CombinedOutput()
+			if err != nil {
 				p.Errorf("ip link: %v: %s", err, out)
 			}
 		}

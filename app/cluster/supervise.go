@@ -51,7 +51,8 @@ type limits struct {
 }
 
 var usualLimits = limits{start: 15 * time.Minute, beat: 30 * time.Second, stall: 5 * time.Minute,
-	link: 3 * time.Second, steady: time.Minute, pause: time.Second, most: 30 * time.Second, fails: 5}
+	link: 3 * time.Second, steady: time.Minute, pause: time.Second, most: 30 * time.Second,
+	fails: 5}
 
 // Cluster is a cluster that runs. Its methods are safe for concurrent use.
 type Cluster struct {

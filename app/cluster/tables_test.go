@@ -191,7 +191,8 @@ func TestRewritten(t *testing.T) {
 func TestReadLines(t *testing.T) {
 	in := "Welcome!\n{\"id\": 1}\n\n{broken\n[2]\n{\"id\": 3, \"done\": true}"
 	var got []reply
-	if err := readLines(strings.NewReader(in), func(r *reply) { got = append(got, *r) }); err != nil {
+	err := readLines(strings.NewReader(in), func(r *reply) { got = append(got, *r) })
+	if err != nil {
 		t.Fatal(err)
 	}
 	if want := []reply{{ID: 1}, {ID: 3, Done: true}}; !reflect.DeepEqual(got, want) {

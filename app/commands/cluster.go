@@ -142,7 +142,8 @@ func printMachines(out io.Writer, plan *cluster.Plan) {
 			memory.Text(f.Total))
 		switch {
 		case f.Missing != "":
-			fmt.Fprintf(out, "  mlx-lm: not installed, and it cannot be: %s\n", printable(f.Missing))
+			fmt.Fprintf(out, "  mlx-lm: not installed, and it cannot be: %s\n",
+				printable(f.Missing))
 		case f.Installed:
 			fmt.Fprintln(out, "  mlx-lm: installed")
 		default:

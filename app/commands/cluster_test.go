@@ -19,9 +19,10 @@ func TestClusterWords(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`[{"ssh": "localhost"}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	const choose = "Use one of --hosts, --hostfile and --ranks."
 	for line, want := range map[string]string{
-		"cluster start headroom-demo":                                 "Use one of --hosts, --hostfile and --ranks.",
-		"cluster start headroom-demo --ranks 2 --hosts a,b":           "Use one of --hosts, --hostfile and --ranks.",
+		"cluster start headroom-demo":                                 choose,
+		"cluster start headroom-demo --ranks 2 --hosts a,b":           choose,
 		"cluster start headroom-demo --ranks 1":                       "Use 2 to 64",
 		"cluster start headroom-demo --hosts a":                       "there is only one",
 		"cluster start headroom-demo --hosts a,-b":                    "is no name for ssh",
@@ -29,7 +30,7 @@ func TestClusterWords(t *testing.T) {
 		"cluster start headroom-demo --hostfile " + file:              "there is only one",
 		"cluster start headroom-demo --hosts a,b --pipeline --tensor": "can't be used together",
 		"cluster start headroom-demo --hosts a,b --backend mpi":       "--backend must be one of",
-		"cluster check":                        "Use one of --hosts, --hostfile and --ranks.",
+		"cluster check":                        choose,
 		"cluster check a b --ssh /nowhere/ssh": "The cluster cannot reach a",
 		"cluster forward 0":                    "0 is no port",
 		"cluster status --port 1":              "No cluster runs on port 1",
