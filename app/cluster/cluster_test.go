@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -275,10 +276,13 @@ func TestNodeDies(t *testing.T) {
 	}
 }
 
-// TestSilence stops sending to a node. It ends, and its ranks with it.
+// TestSilence stops sending to a node. It ends, and its ranks with it, even those that do not notice
+// the end of stdin. It does not end while pings come.
 func TestSilence(t *testing.T) {
+	const silence = time.Second
 	r := newRanks(t)
-	t.Setenv("MLX_TEST_SILENCE", "300ms")
+	r.write("deaf", "")
+	t.Setenv("MLX_TEST_SILENCE", silence.String())
 	cmd, err := r.shell().command(Host{SSH: "localhost"}, "node")
 	if err != nil {
 		t.Fatal(err)
@@ -296,6 +300,11 @@ func TestSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := r.pid(1, 0)
+	for begin := time.Now(); time.Since(begin) < silence*3/2; time.Sleep(silence / 50) {
+		if _, err := in.Write([]byte("{\"op\": \"ping\"}\n")); err != nil || gone(pid) {
+			t.Fatalf("the node ended while pings came (%v)", err)
+		}
+	}
 	if err := cmd.Wait(); err != nil { // stdin is still open
 		t.Fatal(err)
 	}
@@ -312,6 +321,43 @@ func TestRemote(t *testing.T) {
 	got := text(t, c.post(`{"prompt": "hello", "stream": true}`))
 	if !strings.HasSuffix(got, "data: [DONE]\n\n") {
 		t.Error(got)
+	}
+}
+
+// TestLinks watches links that are reached, and one that is not.
+func TestLinks(t *testing.T) {
+	r := newRanks(t)
+	p, err := connectAll(t.Context(), r.shell(), []Host{{SSH: "localhost"}, {SSH: "far"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	l, err := p.listenLinks(t.Context(), []string{"127.0.0.1", "127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := l.watch(ctx, time.Millisecond); err != nil {
+		t.Errorf("good links are %v", err)
+	}
+	if _, err := p.nodes[1].call(t.Context(), request{Op: opClose}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.watch(t.Context(), time.Millisecond); err == nil ||
+		!strings.Contains(err.Error(), "link from this machine to far is broken") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestStatus has what each rank holds.
+func TestStatus(t *testing.T) {
+	r := newRanks(t)
+	s := r.start(two()).Cluster.Status()
+	pids := []int{r.pid(0, 0), r.pid(1, 0)}
+	if !slices.Equal(s.Memory, []int64{100, 100}) || !slices.Equal(s.PIDs, pids) ||
+		s.Mode != Tensor || s.Backend != Ring || len(s.Shares) != 1 || s.Shares[0].Weights != 70 {
+		t.Errorf("%+v, expected the ranks %d", s, pids)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -93,10 +94,15 @@ func fakeRank(args []string) {
 	folder, number := os.Getenv(folderVariable), os.Getenv("MLX_RANK")
 	file := filepath.Join(folder, "rank"+number)
 	_ = os.WriteFile(file, []byte(strconv.Itoa(os.Getpid())), 0o600)
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(1)
-	}()
+	if _, err := os.Stat(filepath.Join(folder, "deaf")); err == nil {
+		signal.Ignore(syscall.SIGPIPE) // the end of stdout
+	} else {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(1)
+		}()
+	}
+	say(Event{Kind: "joined", PID: os.Getpid()})
 	fmt.Println("a line of mlx-lm")
 	if text, err := os.ReadFile(filepath.Join(folder, "fails")); err == nil {
 		say(Event{Kind: "failed", Error: string(text)})

@@ -45,6 +45,8 @@ type Node struct {
 	Environment train.Environment
 	// Model returns folder and ID of a model by the name of a request. The error is a Problem.
 	Model func(name string) (dir, id string, err error)
+	// Awake keeps the machine awake while a rank runs; nil: nothing does.
+	Awake func() (end func())
 	// Silence is the time without a message after which the node ends. 0: NodeSilence.
 	Silence time.Duration
 
@@ -134,6 +136,13 @@ func (n *Node) work(ctx context.Context, q *request) {
 	case opProbe:
 		r.Parts, err = n.probe(ctx, q)
 	case opRank:
+		if q.Rank == nil || len(q.Rank.Args) == 0 {
+			err = problem.New(problem.BadRequest, "The request names no rank", "", otherVersion)
+			break
+		}
+		if n.Awake != nil {
+			defer n.Awake()()
+		}
 		err = n.run(ctx, q, q.Rank, func(*Event) {})
 	case opKill:
 		n.kill()

@@ -140,7 +140,7 @@ def serve(model_id, args):
 
     server.ModelProvider, server.ResponseGenerator = Provider, Generator
     group = mx.distributed.init()
-    emit("joined", rank=group.rank(), size=group.size())
+    emit("joined", rank=group.rank(), size=group.size(), pid=os.getpid())
     threading.Thread(target=progress.report, daemon=True).start()
     sys.argv = ["mlx_lm.server", *args]
     server.main()

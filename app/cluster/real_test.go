@@ -234,31 +234,24 @@ func (s *endpoint) equal(alone map[string][2]string, bits bool) {
 	}
 }
 
-// ranks returns the process IDs of the ranks of the clusters that run, by rank.
-func (s *endpoint) ranks() map[string]int {
+// ranks returns the process IDs of the ranks.
+func (s *endpoint) ranks() []int {
 	s.Helper()
-	found := map[string]int{}
-	folders, _ := filepath.Glob("/proc/[0-9]*")
-	for _, folder := range folders {
-		line, _ := os.ReadFile(filepath.Join(folder, "cmdline"))
-		env, _ := os.ReadFile(filepath.Join(folder, "environ"))
-		if !bytes.Contains(line, []byte("\x00server\x00"+bundledID+"\x00")) {
-			continue
-		}
-		for _, word := range strings.Split(string(env), "\x00") {
-			if rank, ok := strings.CutPrefix(word, "MLX_RANK="); ok {
-				pid := 0
-				_, _ = fmt.Sscan(filepath.Base(folder), &pid)
-				found[rank] = pid
-			}
-		}
+	a, err := s.client.Get(s.url + "/api/cluster")
+	if err != nil {
+		s.Fatal(err)
 	}
-	return found
+	defer a.Body.Close()
+	var status Status
+	if err := json.NewDecoder(a.Body).Decode(&status); err != nil || len(status.PIDs) != 2 {
+		s.Fatalf("the state is %+v (%v)", status, err)
+	}
+	return status.PIDs
 }
 
 // dies lets something happen in the middle of an answer, and waits for the error in the stream and
-// a cluster that works again. It logs both times.
-func (s *endpoint) dies(what, want string, happen func()) {
+// a cluster that works again, within a limit. It logs both times.
+func (s *endpoint) dies(what, want string, limit time.Duration, happen func()) {
 	s.Helper()
 	a := s.post("Write a story about a dog.", 2000, true)
 	next := events(a.Body)
@@ -278,15 +271,18 @@ func (s *endpoint) dies(what, want string, happen func()) {
 	s.ready(2 * time.Minute)
 	s.Logf("%s: the error came after %v, and the cluster was ready after %v", what,
 		ended.Round(time.Millisecond), time.Since(begin).Round(100*time.Millisecond))
-	if took := time.Since(begin); took > 30*time.Second {
-		s.Errorf("%s: the cluster was ready after %v, expected 30 s", what, took)
+	if took := time.Since(begin); took > limit {
+		s.Errorf("%s: the cluster was ready after %v, expected %v", what, took, limit)
 	}
 	if got := s.choices(prompts[0], false); !strings.Contains(got, "demo model") {
 		s.Errorf("%s: the new ranks answer %s", what, got)
 	}
 }
 
-func (s *endpoint) kill(rank string) {
+// restart is the time from the death of a rank to ranks that answer again.
+const restart = 30 * time.Second
+
+func (s *endpoint) kill(rank int) {
 	s.Helper()
 	if err := syscall.Kill(s.ranks()[rank], syscall.SIGKILL); err != nil {
 		s.Fatal(err)
@@ -305,18 +301,19 @@ func TestForReal(t *testing.T) {
 	t.Run("pipeline", func(t *testing.T) {
 		s := programs{t, p.env, p.headroom, p.model}.cluster("", "--ranks", "2", "--pipeline")
 		s.equal(alone, true)
-		s.dies("rank 1 killed", "Rank 1 of the cluster", func() { s.kill("1") })
-		s.dies("rank 0 killed", "Rank 0 of the cluster", func() { s.kill("0") })
+		s.dies("rank 1 killed", "Rank 1 of the cluster", restart, func() { s.kill(1) })
+		s.dies("rank 0 killed", "Rank 0 of the cluster", restart, func() { s.kill(0) })
 		s.abandoned()
+		pids := s.ranks()
 		if err := s.cmd.Process.Kill(); err != nil { // as by a crash of Headroom
 			t.Fatal(err)
 		}
-		eventually(t, "the end of all ranks", func() bool { return len(s.ranks()) == 0 })
+		eventually(t, "the end of all ranks", func() bool { return gone(pids[0]) && gone(pids[1]) })
 	})
 	t.Run("tensor", func(t *testing.T) {
 		s := programs{t, p.env, p.headroom, p.model}.cluster("", "--ranks", "2")
 		s.equal(alone, false)
-		s.dies("rank 1 killed", "Rank 1 of the cluster", func() { s.kill("1") })
+		s.dies("rank 1 killed", "Rank 1 of the cluster", restart, func() { s.kill(1) })
 	})
 	t.Run("hosts", func(t *testing.T) {
 		testHosts(programs{t, p.env, p.headroom, p.model}, alone)
@@ -344,18 +341,17 @@ func testHosts(p programs, alone map[string][2]string) {
 	a, b, ssh := namespaces(p.T)
 	s := p.cluster(a, "--hosts", "localhost,"+string(b), "--ssh", ssh, "--program", p.headroom)
 	s.equal(alone, false)
-	for rank, want := range map[string]string{"0": "10.77.1.1", "1": "10.77.1.2"} {
+	for rank, want := range []place{a, b} {
 		out, err := exec.Command("ip", "netns", "identify",
 			fmt.Sprint(s.ranks()[rank])).CombinedOutput()
-		if name := strings.TrimSpace(string(out)); err != nil || name != map[string]string{
-			"0": string(a), "1": string(b)}[rank] {
-			p.Errorf("rank %s runs in %q (%v), expected the namespace with %s", rank, name, err,
-				want)
+		if name := place(strings.TrimSpace(string(out))); err != nil || name != want {
+			p.Errorf("rank %d runs in %q (%v), expected %s", rank, name, err, want)
 		}
 	}
 	s.dies("rank 1 killed on the other host", "Rank 1 of the cluster on "+string(b),
-		func() { s.kill("1") })
-	s.dies("link down for 12 s", "is broken", func() {
+		restart, func() { s.kill(1) })
+	const down = 12 * time.Second
+	s.dies("link down for 12 s", "is broken", down+restart, func() {
 		link := func(state string) {
 			out, err := b.command("ip", "link", "set", "ring", state).CombinedOutput()
 			if err != nil {
@@ -363,7 +359,7 @@ func testHosts(p programs, alone map[string][2]string) {
 			}
 		}
 		link("down")
-		time.AfterFunc(12*time.Second, func() { link("up") })
+		time.AfterFunc(down, func() { link("up") })
 	})
 	out, err := a.command(p.headroom, "cluster", "check", string(b), "--ssh", ssh, "--program",
 		p.headroom).CombinedOutput()

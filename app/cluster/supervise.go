@@ -32,6 +32,7 @@ type Status struct {
 	Mode     string    `json:"mode"`
 	Hosts    []string  `json:"hosts"`  // by rank
 	Memory   []int64   `json:"memory"` // bytes of weights by rank, as MLX reports; 0: not loaded
+	PIDs     []int     `json:"pids"`   // process IDs on their hosts, by rank; 0: not started
 	Shares   []Share   `json:"shares"`
 	Starts   int       `json:"starts"`          // how often all ranks have started
 	Error    string    `json:"error,omitempty"` // why the last ranks have ended
@@ -52,7 +53,7 @@ type limits struct {
 
 var usualLimits = limits{start: 15 * time.Minute, beat: 30 * time.Second, stall: 5 * time.Minute,
 	link: 3 * time.Second, steady: time.Minute, pause: time.Second, most: 30 * time.Second,
-	fails: 5}
+	fails: 8}
 
 // Cluster is a cluster that runs. Its methods are safe for concurrent use.
 type Cluster struct {
@@ -97,7 +98,7 @@ func New(ctx context.Context, o Options, watch func(Status)) (*Cluster, *Plan, e
 	return &Cluster{options: o, plan: plan, limits: usualLimits, watch: watch, status: Status{
 		State: Starting, Since: time.Now(), Model: plan.Model, Backend: plan.Backend,
 		Mode: plan.Mode, Hosts: plan.Hosts, Shares: plan.Shares,
-		Memory: make([]int64, len(plan.Hosts))}}, plan, nil
+		Memory: make([]int64, len(plan.Hosts)), PIDs: make([]int, len(plan.Hosts))}}, plan, nil
 }
 
 // Status returns the state.
@@ -154,7 +155,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 // once starts all ranks and waits until one has ended. It returns how long they were ready, and a
 // Problem that says what has ended. All have ended then.
 func (c *Cluster) once(ctx context.Context) (ready time.Duration, err error) {
-	c.change(func(s *Status) { s.Starts++; s.Memory = make([]int64, len(s.Hosts)) })
+	c.change(func(s *Status) { s.Starts++; s.Memory, s.PIDs = make([]int64, len(s.Hosts)), make([]int, len(s.Hosts)) })
 	start, cancel := context.WithTimeout(ctx, c.limits.start)
 	defer cancel()
 	p, err := connectAll(start, c.options.Shell, c.options.Hosts)
@@ -248,12 +249,17 @@ func (r *run) watchRank(c *Cluster, n int, w rank) {
 		if answer.Event == nil {
 			return
 		}
-		if r.note(n, answer.Event, c.limits); answer.Event.Kind == "loaded" {
-			c.change(func(s *Status) {
-				s.Memory = slices.Clone(s.Memory) // Status has returned the old one
+		r.note(n, answer.Event, c.limits)
+		c.change(func(s *Status) {
+			switch answer.Event.Kind { // Status has returned the old slices
+			case "joined":
+				s.PIDs = slices.Clone(s.PIDs)
+				s.PIDs[n] = answer.Event.PID
+			case "loaded":
+				s.Memory = slices.Clone(s.Memory)
 				s.Memory[n] = answer.Event.Memory
-			})
-		}
+			}
+		})
 	})
 	if r.ctx.Err() != nil {
 		return

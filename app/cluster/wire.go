@@ -92,6 +92,7 @@ type Event struct {
 	Kind   string  `json:"event"`
 	Memory int64   `json:"memory,omitempty"` // of loaded: bytes of the rank's weights
 	Idle   float64 `json:"idle,omitempty"`   // of beat: seconds since the last progress
+	PID    int     `json:"pid,omitempty"`    // of joined
 	Error  string  `json:"error,omitempty"`  // of failed
 	Parts
 }

@@ -17,6 +17,7 @@ import (
 
 	"headroom/app/cluster"
 	"headroom/app/memory"
+	"headroom/app/power"
 	"headroom/app/train"
 	"headroom/engine/problem"
 )
@@ -326,7 +327,10 @@ func clusterStatus(ctx context.Context, port int) (s cluster.Status, err error) 
 
 // Run serves one cluster over stdin and stdout.
 func (c *ClusterNode) Run(ctx context.Context, t *terminal) error {
-	node := cluster.Node{Environment: train.DefaultEnvironment(), Model: clusterModel}
+	awake := power.New()
+	defer awake.Close()
+	node := cluster.Node{Environment: train.DefaultEnvironment(), Model: clusterModel,
+		Awake: awake.Begin}
 	return node.Serve(ctx, t.in, t.out)
 }
 
