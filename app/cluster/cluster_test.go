@@ -276,8 +276,8 @@ func TestNodeDies(t *testing.T) {
 	}
 }
 
-// TestSilence stops sending to a node. It ends, and its ranks with it, even those that do not notice
-// the end of stdin. It does not end while pings come.
+// TestSilence stops sending to a node. It ends, and its ranks with it, even those that do not
+// notice the end of stdin. It does not end while pings come.
 func TestSilence(t *testing.T) {
 	const silence = time.Second
 	r := newRanks(t)

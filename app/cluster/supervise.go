@@ -155,7 +155,10 @@ func (c *Cluster) Run(ctx context.Context) error {
 // once starts all ranks and waits until one has ended. It returns how long they were ready, and a
 // Problem that says what has ended. All have ended then.
 func (c *Cluster) once(ctx context.Context) (ready time.Duration, err error) {
-	c.change(func(s *Status) { s.Starts++; s.Memory, s.PIDs = make([]int64, len(s.Hosts)), make([]int, len(s.Hosts)) })
+	c.change(func(s *Status) {
+		s.Starts++
+		s.Memory, s.PIDs = make([]int64, len(s.Hosts)), make([]int, len(s.Hosts))
+	})
 	start, cancel := context.WithTimeout(ctx, c.limits.start)
 	defer cancel()
 	p, err := connectAll(start, c.options.Shell, c.options.Hosts)
