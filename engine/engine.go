@@ -17,6 +17,7 @@ import (
 	"headroom/engine/device"
 	"headroom/engine/loop"
 	"headroom/engine/plan"
+	"headroom/engine/prefix"
 	"headroom/engine/problem"
 	"headroom/engine/runner"
 	"headroom/engine/sched"
@@ -36,6 +37,7 @@ type Engine struct {
 	runner  *runner.Runner
 	draft   draftModel
 	loop    *loop.Loop
+	tuning  tunedGPU
 
 	freeOnce sync.Once
 	freeErr  error
@@ -76,12 +78,14 @@ func open(ctx context.Context, src Source, o Options, p plan.Options) (e *Engine
 		e.device.Close()
 		return e, err
 	}
+	e.useTuning()
 	made := e.plan
 	e.info = Info{Description: made.Description, Device: e.kernels.Name(),
 		KVFormat:    made.KV.Describe(made.Spec.Layers) + cache.DescribeRings(made.Spec.Layers),
 		StateFormat: made.State.Describe(made.Spec.Layers)}
 	e.info.ContextTokens, e.info.Drafter = made.ContextTokens, e.drafter()
 	e.info.DraftModel, e.info.DraftModelUnused = e.draftModelInUse()
+	e.info.Tuned = len(e.tuning.record.Values)
 	e.info.Lookups = made.DraftTokens > 0 && o.looksUp()
 	e.warnOfNoDrafter(p)
 	config := e.loopConfig(heartbeat)
@@ -239,7 +243,7 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 		AttachedDrafts: e.attachedDrafts(), NoBlock: e.plan.DrafterError != nil,
 		History: o.History, Fingerprint: e.weights.Fingerprint(), FitAdapter: e.fitAdapter(),
 		KVFormats: e.info.KVFormat + ", states " + e.info.StateFormat,
-		Heartbeat: heartbeat,
+		Heartbeat: heartbeat, DeviceError: e.deviceError,
 		SlotBytes: p.SlotBytes(),
 		Need: loop.Need{WeightsBytes: need.WeightsBytes, KVBytes: need.KVBytes,
 			StateBytes: need.StateBytes, ScratchBytes: need.ScratchBytes,
@@ -387,6 +391,28 @@ func (e *Engine) SetDraftGain(gain float64) { e.loop.SetDraftGain(gain) }
 // CachedPrefixes lists the prefixes in memory, the least recently used first. It waits for the step
 // in progress.
 func (e *Engine) CachedPrefixes() []CachedPrefix { return e.loop.CachedPrefixes() }
+
+// Held returns how much of a prompt, of which only hashes are known, is cached; see
+// loop.Loop.Held. ok is false if ctx ends first.
+func (e *Engine) Held(ctx context.Context, q HeldQuestion) (h Held, ok bool) {
+	return e.loop.Held(ctx, q)
+}
+
+// NewHeldQuestion returns the question for a prompt; see loop.NewHeldQuestion.
+func NewHeldQuestion(tokens []int32, blockTokens int, positions []int) HeldQuestion {
+	return loop.NewHeldQuestion(tokens, blockTokens, positions)
+}
+
+// PrefixChain returns the hashes of the whole blocks of a prompt.
+func PrefixChain(tokens []int32, blockTokens int) []PrefixHash {
+	return prefix.Chain(tokens, blockTokens)
+}
+
+// ExtendPrefixChain adds to the PrefixChain of the first of the tokens the hashes of the blocks
+// after them.
+func ExtendPrefixChain(chain []PrefixHash, tokens []int32, blockTokens int) []PrefixHash {
+	return prefix.ExtendChain(chain, tokens, blockTokens)
+}
 
 // StoredModel returns the key of the model's blocks in the block store. Without a block store it
 // returns the zero value.

@@ -23,6 +23,9 @@ type Options struct {
 	// Float32Activations stops the CPU from quantizing activations to 8 bits. This is several times
 	// slower; see kernels/cpu.Options.
 	Float32Activations bool
+	// Tuning is where the engine finds and keeps what was measured of a GPU with this model; see
+	// Tune. The zero value keeps nothing.
+	Tuning Tuning
 	// OpenMetal opens the GPU of DeviceMetal; nil: opens the Mac's GPU. The engine closes it.
 	OpenMetal func() (metal.Device, error)
 
@@ -223,4 +226,6 @@ type Info struct {
 	DraftModel string
 	// Lookups says that tokens are looked up to decode ahead.
 	Lookups bool
+	// Tuned is the number of values of the GPU's kernels that were measured and are used; see Tune.
+	Tuned int
 }

@@ -7,9 +7,12 @@ import (
 	"headroom/engine/draft"
 	"headroom/engine/loop"
 	"headroom/engine/plan"
+	"headroom/engine/prefix"
 	"headroom/engine/runner"
 	"headroom/engine/sched"
 	"headroom/engine/textproc"
+	"headroom/engine/tuning"
+	"headroom/kernels/tune"
 )
 
 // With the aliases below, callers of an Engine need not import the packages that define the types
@@ -40,6 +43,14 @@ type (
 	CacheCost = plan.CacheCost
 	// LayerCost is the cache memory of a group of equal layers.
 	LayerCost = plan.LayerCost
+)
+
+// What was measured of a GPU with a model; see Tune.
+type (
+	// Tuning is where it is kept.
+	Tuning = tuning.Options
+	// TuneOptions limit the time of the measurements.
+	TuneOptions = tune.Options
 )
 
 // A request and the events that answer it.
@@ -99,6 +110,14 @@ type (
 	History = loop.History
 	// CachedPrefix is a prefix cached in memory that is not part of a longer one.
 	CachedPrefix = loop.CachedPrefix
+	// Held is how much of a prompt is cached.
+	Held = loop.Held
+	// HeldQuestion asks how much of a prompt is cached.
+	HeldQuestion = loop.HeldQuestion
+	// PrefixHash stands for the beginning of a prompt; see prefix.Hash.
+	PrefixHash = prefix.Hash
+	// PrefixEnd is the end of a message in a prompt; see prefix.End.
+	PrefixEnd = prefix.End
 	// PassCost is the minimum memory traffic and arithmetic of one forward pass.
 	PassCost = runner.Cost
 )

@@ -66,6 +66,10 @@ type Allocator interface {
 // ErrBufferLength is wrapped by errors about memory that is longer than one buffer can be.
 var ErrBufferLength = errors.New("the length is beyond the limits of a Metal buffer")
 
+// ErrTimeout is wrapped by the error of Commands.Wait if the system has ended the work because it
+// took too long (MTLCommandBufferErrorTimeout). The device is of no use afterwards.
+var ErrTimeout = errors.New("the system has ended the GPU's work because it took too long")
+
 // Facts are the properties that a device reports.
 type Facts struct {
 	Name          string

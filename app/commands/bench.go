@@ -36,7 +36,7 @@ import (
 //go:embed shapes/*.json
 var shapes embed.FS
 
-// Bench is `headroom bench`. All but kv measure; kv calculates.
+// Bench is `headroom bench`. All but kv and route measure; kv calculates, and route simulates.
 type Bench struct {
 	Table     BenchTable     `cmd:"" default:"withargs" help:"Measure every figure that Headroom has a target for, with this machine's ceilings (the default)."`
 	Speed     BenchSpeed     `cmd:"" help:"Measure prefill, decode and peak memory of any model."`
@@ -44,6 +44,7 @@ type Bench struct {
 	Speculate BenchSpeculate `cmd:"" help:"Measure decoding ahead with random weights, by depth and acceptance."`
 	SnapKV    BenchSnapKV    `cmd:"" name:"snapkv" help:"Measure decoding at the end of long prompts with SnapKV, with random weights, on the CPU."`
 	KV        BenchKV        `cmd:"" name:"kv" help:"Calculate the size of the KV cache and recurrent states from any config.json, without weights."`
+	Route     BenchRoute     `cmd:"" name:"route" help:"Simulate how requests are routed among many machines: cache hits, balance, time of a choice."`
 }
 
 // BenchSpeed is `headroom bench speed`.
@@ -182,7 +183,8 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 	e, err := engine.Open(ctx, src,
 		c.apply(engine.Options{Device: c.Device, Threads: c.Threads, Float32Activations: c.Float32,
 			ContextTokens: longest, MaxSequences: 1, ChunkTokens: bench.ChunkTokens,
-			NoPrefixCache: true, Times: c.times})) // each run prefills its prompt
+			NoPrefixCache: true, // each run prefills its prompt
+			Times:         c.times, Tuning: tuningDir()}))
 	if err != nil {
 		return err
 	}

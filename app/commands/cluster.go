@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"headroom/app/cluster"
+	"headroom/app/machines"
 	"headroom/app/memory"
 	"headroom/app/power"
 	"headroom/app/train"
@@ -56,6 +57,7 @@ type ClusterStart struct {
 	Pipeline bool `help:"Give each rank some of the layers." xor:"mode"`
 	Port     int  `help:"Port of the endpoint on 127.0.0.1; 0: any free one." default:"11821" placeholder:"PORT"`
 	Yes      bool `help:"Install the Python environment with mlx-lm where it is missing, without asking."`
+	Alone    bool `help:"Do not add the cluster to the machines whose models a running Headroom offers too."`
 	Verbose  bool `help:"Print what the ranks print."`
 }
 
@@ -209,7 +211,29 @@ func (c *ClusterStart) Run(ctx context.Context, t *terminal) error {
 	}
 	fmt.Fprintf(t.err, "Starting %s on %d ranks (%s, %s). Ctrl-C stops it.\n",
 		printable(plan.Model), len(plan.Hosts), plan.Mode, plan.Backend)
+	if !c.Alone {
+		unlist, err := listCluster(listener.Addr().(*net.TCPAddr).Port)
+		if err != nil {
+			return err
+		}
+		defer unlist()
+	}
 	return serveCluster(ctx, listener, running)
+}
+
+// listCluster adds the cluster on a port to the other machines, so that a running Headroom offers
+// its model too. After a crash it stays there, and the next cluster on the port takes its place.
+func listCluster(port int) (unlist func(), err error) {
+	store, err := openMachines()
+	if err != nil {
+		return nil, err
+	}
+	m := machines.Machine{ID: fmt.Sprintf("cluster-%d", port), Kind: machines.OpenAI,
+		Name: fmt.Sprintf("cluster %d", port), URL: fmt.Sprintf("http://127.0.0.1:%d/v1", port)}
+	if m, err = store.Add(m, ""); err != nil {
+		return nil, err
+	}
+	return func() { _, _ = store.Remove(m.ID) }, nil // a person may have removed it
 }
 
 // serveCluster runs a cluster and its endpoint until ctx ends or the cluster fails.

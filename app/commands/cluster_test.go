@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"headroom/app/machines"
 	"headroom/engine/problem"
 )
 
@@ -57,6 +58,31 @@ func TestClusterPort(t *testing.T) {
 	code, _, errOut = headroom("", "cluster", "status", "--port", number)
 	if code != 1 || !strings.Contains(errOut, "is no cluster") {
 		t.Errorf("exit %d, %s", code, errOut)
+	}
+}
+
+// TestClusterListed: a running cluster is one of the machines, once, and gone after its end.
+func TestClusterListed(t *testing.T) {
+	isolate(t)
+	store, err := openMachines()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = listCluster(11821) // it has crashed
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlist, err := listCluster(11821)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := store.List()
+	if len(all) != 1 || all[0].URL != "http://127.0.0.1:11821/v1" ||
+		all[0].Kind != machines.OpenAI {
+		t.Errorf("the machines are %+v", all)
+	}
+	if unlist(); len(store.List()) != 0 {
+		t.Errorf("after the end: %+v", store.List())
 	}
 }
 

@@ -11,6 +11,7 @@
 //	headroom cluster  one model over several machines       cluster.go, app/cluster
 //	headroom cache    the prefix cache on disk              cache.go
 //	headroom keys     API keys of the endpoint              keys.go
+//	headroom pair     other machines that may use this one   pair.go, app/pairing
 //	headroom agents   coding agents that use the endpoint   agents.go, app/agents
 //	headroom stored   what is stored on this machine        stored.go
 //	headroom parity   whether speed-ups change answers      parity.go, app/parity
@@ -47,22 +48,24 @@ type CLI struct {
 	LogJSON  bool             `help:"Log as JSON, one object per line."`
 	Version  kong.VersionFlag `help:"Print the version."`
 
-	Serve   Serve   `cmd:"" help:"Serve the OpenAI-compatible endpoint and the web UI."`
-	Run     Run     `cmd:"" help:"Answer one prompt in the terminal."`
-	Chat    Chat    `cmd:"" help:"Have a conversation in the terminal."`
-	Batch   Batch   `cmd:"" help:"Answer a file of requests."`
-	Models  Models  `cmd:"" help:"List, import, download and delete models."`
-	Fuse    Fuse    `cmd:"" help:"Write a model with an adapter fused into its weights."`
-	Convert Convert `cmd:"" help:"Convert a model: pack, unpack, or MLX's format for a Hugging Face original."`
-	Upload  Upload  `cmd:"" help:"Upload a model's folder to the Hugging Face hub."`
-	Train   Train   `cmd:"" help:"Fine-tune a model with mlx-lm (LoRA, DoRA or full) in a process of its own."`
-	Cluster Cluster `cmd:"" help:"Run one model over several machines with MLX's distributed engine."`
-	Cache   Cache   `cmd:"" help:"Show and clear the prefix cache on disk."`
-	Keys    Keys    `cmd:"" help:"List, make and remove API keys of the endpoint."`
-	Agents  Agents  `cmd:"" help:"Set up coding agents, such as Claude Code and Codex, and undo it."`
-	Stored  Stored  `cmd:"" help:"Show what is stored on this computer, and delete everything."`
-	Parity  Parity  `cmd:"" help:"Check that what makes a model faster changes none of its answers."`
-	Bench   Bench   `cmd:"" help:"Measure speed and memory on this machine."`
+	Serve    Serve    `cmd:"" help:"Serve the OpenAI-compatible endpoint and the web UI."`
+	Run      Run      `cmd:"" help:"Answer one prompt in the terminal."`
+	Chat     Chat     `cmd:"" help:"Have a conversation in the terminal."`
+	Batch    Batch    `cmd:"" help:"Answer a file of requests."`
+	Models   Models   `cmd:"" help:"List, import, download and delete models."`
+	Fuse     Fuse     `cmd:"" help:"Write a model with an adapter fused into its weights."`
+	Convert  Convert  `cmd:"" help:"Convert a model: pack, unpack, or MLX's format for a Hugging Face original."`
+	Upload   Upload   `cmd:"" help:"Upload a model's folder to the Hugging Face hub."`
+	Train    Train    `cmd:"" help:"Fine-tune a model with mlx-lm (LoRA, DoRA or full) in a process of its own."`
+	Cluster  Cluster  `cmd:"" help:"Run one model over several machines with MLX's distributed engine."`
+	Cache    Cache    `cmd:"" help:"Show and clear the prefix cache on disk."`
+	Keys     Keys     `cmd:"" help:"List, make and remove API keys of the endpoint."`
+	Machines Machines `cmd:"" help:"List, add and check other machines, whose engines answer requests too."`
+	Pair     Pair     `cmd:"" help:"Pair this machine with another Headroom, by a code that one of them shows."`
+	Agents   Agents   `cmd:"" help:"Set up coding agents, such as Claude Code and Codex, and undo it."`
+	Stored   Stored   `cmd:"" help:"Show what is stored on this computer, and delete everything."`
+	Parity   Parity   `cmd:"" help:"Check that what makes a model faster changes none of its answers."`
+	Bench    Bench    `cmd:"" help:"Measure speed and memory on this machine."`
 
 	Selftest Selftest `cmd:"" help:"Test this machine's GPU and write a report for bug reports."`
 	Worker   Worker   `cmd:"" hidden:"" help:"Run one model for the server that started this; see app/worker."`

@@ -231,7 +231,7 @@ func (c *KeysRemove) Run(ctx context.Context, t *terminal) error {
 		return true
 	})
 	fmt.Fprintf(t.out, "The API key %q was removed.\n", removed.Name)
-	if left == 0 {
+	if left == 0 && removed.Certificate == "" {
 		fmt.Fprintln(t.out, "No named API key is left. Unless the settings or the command line "+
 			"have a key, a server that only this computer can reach needs none now. One that "+
 			"--host opens to the network answers 401 to everybody, or needs none with "+

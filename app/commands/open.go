@@ -111,7 +111,7 @@ func (f *ModelFlags) options(s settings.Settings, id string) engine.Options {
 	o := f.KVFlags.or(m).apply(engine.Options{Device: f.Device, Threads: f.Threads,
 		ContextTokens: cmp.Or(f.Context, m.ContextTokens), Float32Activations: f.Float32,
 		MaxSequences:  cmp.Or(f.MaxSequences, m.MaxSequences, f.sequences),
-		NoPrefixCache: f.NoPrefixes, PromptCaches: f.promptCaches})
+		NoPrefixCache: f.NoPrefixes, PromptCaches: f.promptCaches, Tuning: tuningDir()})
 	o.Speculate = cmp.Or(f.Speculate, m.Speculate, engine.SpeculateAuto)
 	if o.DraftModel = f.draftModel(s, id); o.DraftModel != nil && f.DraftModel != "" &&
 		f.Speculate == "" && m.Speculate != engine.SpeculateDraft &&

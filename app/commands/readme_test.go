@@ -72,8 +72,9 @@ var quickFlags = map[string]string{
 	"bin/headroom bench speed": " --prefill=16 --decode=0 --tokens=2 --repeat=1",
 	"bin/headroom bench cache": " --repeat=1 --prompt=300 --stream=200 --head=100 --streams=2 " +
 		"--tokens=2 --turns=2 --grow=400",
-	"bin/headroom bench kv": "",
-	"bin/headroom parity":   " --tokens=4",
+	"bin/headroom bench kv":    "",
+	"bin/headroom bench route": " --machines=3 --sessions=20 --turns=2",
+	"bin/headroom parity":      " --tokens=4",
 	"bin/headroom bench speculate": " tiny.json --acceptance=0.5 --depths=1 --tokens=4 " +
 		"--passes=1 --threads=1",
 	"bin/headroom train":        " --check", // the training needs the network
@@ -118,6 +119,7 @@ func TestReadmeCommands(t *testing.T) {
 	})
 	r := newShell(t)
 	ran := map[string]int{}
+	var studio *serverProcess // another machine, until the line that removes it
 	for _, line := range lines {
 		words := strings.Fields(line)
 		ran[strings.Join(words[:2], " ")]++
@@ -131,10 +133,19 @@ func TestReadmeCommands(t *testing.T) {
 			s.stop()
 		case words[1] == "serve":
 			r.serve(line).stop()
+		case strings.HasPrefix(line, "bin/headroom machines add"):
+			studio = r.serve("bin/headroom serve")
+			r.run(strings.Replace(line, "studio.local:11811", studio.address+" --name studio", 1),
+				"")
+		case strings.HasPrefix(line, "bin/headroom machines remove"):
+			r.run(line, "")
+			studio.stop()
 		case words[1] == "agents": // they ask a running server
 			s := r.serve("bin/headroom serve --models-dir ~/models")
 			r.run(line, "y\n")
 			s.stop()
+		case words[1] == "pair": // it takes two machines; see TestPair
+			r.checkArgs(words[1:])
 		case words[1] == "selftest": // it takes minutes and compiles kernels; see TestSelftest
 			r.checkArgs(words[1:])
 		case strings.HasPrefix(line, "bin/headroom models delete"): // later lines need the model

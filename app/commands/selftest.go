@@ -8,32 +8,40 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"runtime"
+	"time"
 
 	"headroom/app/control"
+	"headroom/app/demo"
 	"headroom/app/selftest"
 	"headroom/app/version"
 	"headroom/engine"
 	"headroom/engine/problem"
 	"headroom/metal"
 	"headroom/metal/darwin"
-	"headroom/metal/sim"
 )
 
 // Selftest is `headroom selftest`.
 type Selftest struct {
-	Device  string `help:"Device to test: metal (the default on a Mac) or sim (the simulated GPU, the default elsewhere)." enum:",metal,sim" default:"" placeholder:"DEVICE"`
+	Device  string `help:"Device to test: metal (the default on a Mac), sim (the simulated GPU, the default elsewhere) or, for development, nv." enum:",metal,sim,nv" default:"" placeholder:"DEVICE"`
 	Short   bool   `help:"Run the short test, as on the first start. It takes seconds instead of minutes."`
 	Repeats int    `help:"Runs of each kernel, which must all give the same bits. Default: 100, or 2 for sim and --short." placeholder:"N"`
 	Out     string `help:"File for the full report, to attach to a bug report." placeholder:"FILE" type:"path"`
+	Tune    bool   `help:"Instead of testing, measure which division of their work is fastest for the GPU's kernels with --model, and use it from now on. Takes up to 20 seconds."`
+	Figures bool   `help:"Instead of testing, time the kernels at the sizes of real models. Takes some minutes."`
+	Model   string `help:"Model for --tune: a name, a folder, or a shape of headroom bench. Default: the bundled demo model." placeholder:"MODEL"`
 }
 
 // Validate rejects a negative number. kong calls it.
 func (c *Selftest) Validate() error {
 	if c.Repeats < 0 {
 		return fmt.Errorf("--repeats is %d, expected 0 or more", c.Repeats)
+	}
+	if c.Model != "" && !c.Tune {
+		return errors.New("--model is for --tune")
 	}
 	return nil
 }
@@ -48,10 +56,9 @@ func (c *Selftest) Run(ctx context.Context, t *terminal) (err error) {
 			fmt.Fprintf(t.err, "There is no Metal on %s: trying the simulated GPU.\n", runtime.GOOS)
 		}
 	}
-	open := darwin.Open
+	open := func() (metal.Device, error) { return engine.OpenGPU(device) }
 	repeats := c.Repeats
 	if device == engine.DeviceSim {
-		open = func() (metal.Device, error) { return sim.Open(sim.Options{}) }
 		repeats = cmp.Or(repeats, 2)
 	}
 	file := io.Discard
@@ -64,6 +71,9 @@ func (c *Selftest) Run(ctx context.Context, t *terminal) (err error) {
 		file = f
 		defer func() { err = errors.Join(err, f.Close()) }()
 	}
+	if c.Tune || c.Figures {
+		return c.measure(ctx, t, device, open, file)
+	}
 	r, err := selftest.Run(ctx,
 		selftest.Options{Open: open, Short: c.Short, Version: version.Version, Repeats: repeats,
 			Say: func(line string) { fmt.Fprintln(t.err, line) }})
@@ -71,9 +81,7 @@ func (c *Selftest) Run(ctx context.Context, t *terminal) (err error) {
 	case err != nil && r != nil:
 		return err // canceled
 	case err != nil:
-		return problem.Wrap(problem.DoesNotFit, err, "This device is not available",
-			"Use --device sim for the simulated GPU, which needs clang (build/setup sim), on "+
-				"Linux.")
+		return notAvailable(err)
 	}
 	if device == engine.DeviceMetal {
 		newGate().Note(r)
@@ -88,6 +96,84 @@ func (c *Selftest) Run(ctx context.Context, t *terminal) (err error) {
 		fmt.Fprintln(t.err, "For a bug report: headroom selftest --out report.txt")
 	}
 	return exitProblem
+}
+
+func notAvailable(err error) error {
+	return problem.Wrap(problem.DoesNotFit, err, "This device is not available",
+		"Use --device sim for the simulated GPU, which needs clang (build/setup sim), on Linux.")
+}
+
+// measure tunes, takes the figures, or both, and reports the result.
+func (c *Selftest) measure(ctx context.Context, t *terminal, device string,
+	open func() (metal.Device, error), file io.Writer) error {
+	m, err := open()
+	if err != nil {
+		return notAvailable(err)
+	}
+	r := selftest.New(version.Version, m.Facts())
+	say := func(line string) { fmt.Fprintln(t.err, line) }
+	if c.Figures {
+		err = r.Measure(ctx, m, say)
+	}
+	m.Close()
+	if err == nil && c.Tune {
+		say("tuning")
+		r.Tuned, err = c.tune(ctx, device)
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(r.Write(t.out, false), r.Write(file, true)); err != nil {
+		return err
+	}
+	return c.offerReport(ctx, t, r)
+}
+
+// tune tunes the GPU for the model.
+func (c *Selftest) tune(ctx context.Context, device string) (*engine.Tuned, error) {
+	src, err := engine.Source{}, error(nil)
+	if c.Model == "" {
+		src.FS, err = fs.Sub(demo.Files, "model")
+	} else {
+		src, err = benchSource(c.Model)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return engine.Tune(ctx, src, engine.Options{Device: device, Tuning: tuningDir()},
+		engine.TuneOptions{Budget: tuneBudget})
+}
+
+// tuneBudget is the time for tuning; 0: the usual one. Tests set it.
+var tuneBudget time.Duration
+
+// reportFile is the file that is offered for a report.
+const reportFile = "headroom-report.txt"
+
+// offerReport asks whether to save the report, if there is a person and no file yet.
+func (c *Selftest) offerReport(ctx context.Context, t *terminal, r *selftest.Report) error {
+	if c.Out != "" {
+		return nil
+	}
+	if !canAsk(t) {
+		fmt.Fprintln(t.err, "To keep the report: --out report.txt")
+		return nil
+	}
+	yes, err := askYes(ctx, t, "Save the report as "+reportFile+" in this folder?", false)
+	if err != nil || !yes {
+		return err
+	}
+	f, err := os.OpenFile(reportFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return problem.Wrap(problem.BadRequest, err, "The report could not be written",
+			"Use --out FILE.")
+	}
+	return errors.Join(r.Write(f, true), f.Close())
+}
+
+// tuningDir is where engines find and keep what was measured of a GPU.
+func tuningDir() engine.Tuning {
+	return engine.Tuning{Dir: gateDir(), Version: version.Version}
 }
 
 // DeviceFlag selects the device of a benchmark.

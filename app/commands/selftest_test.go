@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"headroom/metal/sim"
 )
@@ -45,6 +46,31 @@ func TestSelftest(t *testing.T) {
 	}
 }
 
+// TestSelftestTune tunes the demo model on the simulated GPU. The report has what was measured, and
+// the settings folder keeps it.
+func TestSelftestTune(t *testing.T) {
+	m, err := sim.Open(sim.Options{})
+	if errors.Is(err, sim.ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Close()
+	config := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", config)
+	tuneBudget = 300 * time.Millisecond
+	defer func() { tuneBudget = 0 }()
+	code, out, errOut := headroom("", "selftest", "--tune", "--device", "sim")
+	if code != 0 || !strings.Contains(out, "choices measured") ||
+		!strings.Contains(out, "without checks") || !strings.Contains(errOut, "--out report.txt") {
+		t.Errorf("exit %d, output %q, %s", code, out, errOut)
+	}
+	if kept, _ := filepath.Glob(filepath.Join(config, "*", "tuning-*.json")); len(kept) != 1 {
+		t.Errorf("kept %v", kept)
+	}
+}
+
 func TestSelftestRefusals(t *testing.T) {
 	isolate(t)
 	for _, c := range []struct {
@@ -54,6 +80,8 @@ func TestSelftestRefusals(t *testing.T) {
 	}{
 		{[]string{"--repeats", "-1"}, 2, "--repeats"},
 		{[]string{"--device", "abacus"}, 2, "--device"},
+		{[]string{"--model", "x"}, 2, "--tune"},
+		{[]string{"--tune", "--model", "no such model"}, 1, "no such model"},
 		{[]string{"--out", filepath.Join(t.TempDir(), "no", "folder")}, 1,
 			"The report could not be written"},
 		{[]string{"--device", "metal"}, 1, "This device is not available"},

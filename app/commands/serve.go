@@ -25,20 +25,24 @@ import (
 // Serve is `headroom serve`.
 type Serve struct {
 	ModelFlags
-	ModelArg      string        `arg:"" optional:"" name:"model" help:"The same as --model." placeholder:"DIR_OR_NAME"`
-	Model         string        `help:"Model to load: an ID, a name, an alias or a folder. Default: the bundled demo model." placeholder:"DIR_OR_NAME"`
-	Host          string        `help:"Address to listen on; 0.0.0.0 opens it to the network." default:"127.0.0.1"`
-	Port          int           `help:"Port to listen on; 0: any free one." default:"11811"`
-	OllamaPort    *bool         `help:"Listen on Ollama's port, 11434, too, if it is free. Default: ollamaPort in the settings, or false." placeholder:"BOOL"`
-	APIKey        string        `name:"api-key" env:"HEADROOM_API_KEY" help:"Key that requests must carry. Others on this machine can see a command's flags: prefer the variable or --api-key-file." placeholder:"KEY"`
-	APIKeyFile    string        `name:"api-key-file" env:"HEADROOM_API_KEY_FILE" type:"path" help:"File with the key, instead of --api-key." placeholder:"FILE"`
-	NoAPIKey      bool          `name:"no-api-key" help:"Let everybody on the network use a server that --host opens to it."`
-	IdleUnload    time.Duration `aliases:"rest-after" help:"Unload an idle model after this time; the next request loads it again. Default: idleUnloadMinutes in the settings, or never." placeholder:"DURATION"`
-	LoadOnRequest *bool         `help:"Let a request load the model that it names; =false answers only for models that were started. Default: loadOnRequest in the settings, or true." placeholder:"BOOL"`
-	RequestWait   time.Duration `help:"How long a request waits until its model is loaded. Default: requestWaitMinutes in the settings, or 10m." placeholder:"DURATION"`
-	InProcess     bool          `help:"Run the model in the server's process; a crash then ends the server too."`
-	AllowHost     []string      `help:"Additional host names by which requests may address this machine." placeholder:"NAME" sep:","`
-	AllowOrigin   []string      `aliases:"allowed-origins" help:"Web pages and apps that may use the endpoint, by origin: app://obsidian.md, vscode-webview://*." placeholder:"ORIGIN" sep:","`
+	ModelArg          string        `arg:"" optional:"" name:"model" help:"The same as --model." placeholder:"DIR_OR_NAME"`
+	Model             string        `help:"Model to load: an ID, a name, an alias or a folder. Default: the bundled demo model." placeholder:"DIR_OR_NAME"`
+	Host              string        `help:"Address to listen on; 0.0.0.0 opens it to the network." default:"127.0.0.1"`
+	Port              int           `help:"Port to listen on; 0: any free one." default:"11811"`
+	OllamaPort        *bool         `help:"Listen on Ollama's port, 11434, too, if it is free. Default: ollamaPort in the settings, or false." placeholder:"BOOL"`
+	APIKey            string        `name:"api-key" env:"HEADROOM_API_KEY" help:"Key that requests must carry. Others on this machine can see a command's flags: prefer the variable or --api-key-file." placeholder:"KEY"`
+	APIKeyFile        string        `name:"api-key-file" env:"HEADROOM_API_KEY_FILE" type:"path" help:"File with the key, instead of --api-key." placeholder:"FILE"`
+	NoAPIKey          bool          `name:"no-api-key" help:"Let everybody on the network use a server that --host opens to it."`
+	IdleUnload        time.Duration `aliases:"rest-after" help:"Unload an idle model after this time; the next request loads it again. Default: idleUnloadMinutes in the settings, or never." placeholder:"DURATION"`
+	LoadOnRequest     *bool         `help:"Let a request load the model that it names; =false answers only for models that were started. Default: loadOnRequest in the settings, or true." placeholder:"BOOL"`
+	RequestWait       time.Duration `help:"How long a request waits until its model is loaded. Default: requestWaitMinutes in the settings, or 10m." placeholder:"DURATION"`
+	InProcess         bool          `help:"Run the model in the server's process; a crash then ends the server too."`
+	ShareWithMachines *bool         `help:"Open the port for other Headrooms that were paired with this one; see pair. Default: shareWithMachines in the settings, or false." placeholder:"BOOL"`
+	MachinesHost      string        `help:"Address that the port for other machines listens on." default:"0.0.0.0"`
+	MachinesPort      *int          `help:"Port for other machines; 0: any free one. Default: machinesPort in the settings, or 11812." placeholder:"PORT"`
+	FindMachines      *bool         `help:"Find other Headrooms on the local network, and let them find this one while it is shared. Default: findMachines in the settings, or false." placeholder:"BOOL"`
+	AllowHost         []string      `help:"Additional host names by which requests may address this machine." placeholder:"NAME" sep:","`
+	AllowOrigin       []string      `aliases:"allowed-origins" help:"Web pages and apps that may use the endpoint, by origin: app://obsidian.md, vscode-webview://*." placeholder:"ORIGIN" sep:","`
 
 	RequestFlags
 	WithoutEffect
@@ -74,6 +78,11 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 				"Give one such as app://obsidian.md, or vscode-webview://*.")
 		}
 	}
+	if port := c.MachinesPort; port != nil && (*port < 0 || *port > 65535) {
+		return problem.New(problem.BadRequest,
+			fmt.Sprintf("--machines-port %d is not valid", *port), "ports are 1 to 65535",
+			"Leave it out for 11812, or give any free port above 1023.")
+	}
 	c.WithoutEffect.say(t.err)
 	defaults, err := c.RequestFlags.defaults()
 	if err != nil {
@@ -87,6 +96,14 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 	o.Settings = service.OpenSettings()
 	if c.OllamaPort != nil && *c.OllamaPort || c.OllamaPort == nil && o.Settings.Get().OllamaPort {
 		o.AlsoPort = service.OllamaPort
+	}
+	o.Share, o.Find = c.ShareWithMachines, c.FindMachines
+	o.MachinesListen = c.MachinesHost
+	if c.MachinesPort != nil {
+		o.MachinesPort = *c.MachinesPort
+		if o.MachinesPort == 0 {
+			o.MachinesPort = -1 // any
+		}
 	}
 	return c.serve(ctx, o, t)
 }

@@ -158,6 +158,10 @@ func (c *scenario) use() {
 			c.Fatal(args, errOut)
 		}
 	}
+	// The pairing fails after this machine has got a certificate.
+	if code, _, errOut := headroom("", "pair", "12345678@127.0.0.1:1"); code != 1 {
+		c.Fatal(errOut)
+	}
 	c.begin()
 	c.must(http.MethodPut, "/control/chats/one", `{"revision":0,"title":"`+marker+
 		`","from":0,"messages":[{"id":"1","role":"user","content":"`+marker+`"}]}`)

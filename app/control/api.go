@@ -3,8 +3,8 @@
 //
 // routes.go defines a route. The routes themselves are in the files of their subjects: engine.go,
 // models.go, memory.go, cache.go, chats.go, jobs.go, hub.go, training.go, general.go, settings.go,
-// modelsettings.go, agents.go, update.go and report.go. GET /control/openapi.json describes them
-// all.
+// modelsettings.go, agents.go, pairing.go, update.go and report.go. GET /control/openapi.json
+// describes them all.
 //
 // Every request under /control needs the token of this installation (token.go). It is sent in the
 // header X-Headroom-Token, or in the query parameter token, because an EventSource cannot send

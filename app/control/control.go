@@ -21,6 +21,7 @@ import (
 	"headroom/app/host"
 	"headroom/app/keys"
 	"headroom/app/logs"
+	"headroom/app/machines"
 	"headroom/app/settings"
 	"headroom/app/wired"
 	"headroom/engine"
@@ -106,12 +107,18 @@ type Options struct {
 	Chats *chats.Store
 	// Keys holds the named API keys. If it is nil, there are no such routes.
 	Keys *keys.Store
+	// Machines holds the other machines. If it is nil, there are no such routes.
+	Machines *machines.Store
+	// Router knows the state of the machines, and the requests that they answer. nil: none.
+	Router Router
 	// Agents sets up coding agents. If it is nil, there are no such routes.
 	Agents *agents.Store
 	// Stored lists and deletes what is stored. If it is nil, there are no such routes.
 	Stored Stored
 	// Updates keeps Headroom up to date. If it is nil, there are no such routes.
 	Updates Updates
+	// Pairing shares this machine with others. If it is nil, there are no such routes.
+	Pairing Pairing
 	// Wired is the wired memory limit; nil: this machine's.
 	Wired *wired.Limit
 	// ShowWindow opens the window or brings it to the front. If it is nil, there is no such route.
@@ -140,10 +147,13 @@ type API struct {
 	transfers       *Transfers
 	chats           *chats.Store
 	keys            *keys.Store
+	machines        *machines.Store
+	router          Router
 	agents          *agents.Store
 	needsKey        func() bool // requests to the endpoint need a key
 	stored          Stored
 	updates         Updates
+	pairing         Pairing
 
 	// trainingStart is held from the check that no training runs until one has started.
 	trainingStart sync.Mutex
@@ -169,7 +179,8 @@ func New(o Options) *API {
 		cacheFlags: o.CacheFlags, showWindow: o.ShowWindow,
 		modelFlags: o.ModelFlags, modelOptions: o.ModelOptions, wired: o.Wired,
 		readOnly: o.ReadOnly, login: o.Login, logs: o.Logs, transfers: o.Transfers, chats: o.Chats,
-		stored: o.Stored, keys: o.Keys, agents: o.Agents, updates: o.Updates,
+		stored: o.Stored, keys: o.Keys, machines: o.Machines, router: o.Router,
+		agents: o.Agents, updates: o.Updates, pairing: o.Pairing,
 		closing: make(chan struct{}), intervals: defaultIntervals}
 	if a.log == nil {
 		a.log = slog.Default()

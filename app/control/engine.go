@@ -21,7 +21,7 @@ type StopRequest struct {
 }
 
 func (a *API) engineRoutes() []Route {
-	state := func() (host.State, error) { return a.host.State(), nil }
+	state := func() (host.State, error) { return a.state(), nil }
 	return []Route{
 		route("GET /control/state",
 			"Returns the state of Headroom. Models, jobs and conversations have their own routes.",
@@ -58,7 +58,7 @@ func (a *API) engineRoutes() []Route {
 		route("POST /control/requests/{id}/cancel",
 			"Cancels a request and frees its cache blocks.", "",
 			func(r *http.Request, _ nothing) (nothing, error) {
-				if id := r.PathValue("id"); !a.host.Cancel(id) {
+				if id := r.PathValue("id"); !a.cancel(id) {
 					return nothing{}, problem.New(problem.NotFound, "There is no request "+id,
 						"it may have ended", "GET /control/state lists the running requests.")
 				}

@@ -14,6 +14,7 @@ import (
 	"headroom/app/keys"
 	"headroom/app/library"
 	"headroom/app/memory"
+	"headroom/app/pairing"
 	"headroom/app/power"
 	"headroom/app/settings"
 	"headroom/app/stored"
@@ -50,6 +51,8 @@ var enums = map[reflect.Type][]any{
 		settings.FigureMemory},
 	reflect.TypeFor[settings.Launch](): {settings.LaunchAsLeft, settings.LaunchOn,
 		settings.LaunchOff},
+	reflect.TypeFor[pairing.Phase](): {pairing.NoCode, pairing.Open, pairing.Paired,
+		pairing.Expired, pairing.Void},
 	reflect.TypeFor[agents.State](): {agents.NotWritten, agents.Current, agents.Outdated,
 		agents.Edited, agents.Manual},
 	reflect.TypeFor[agents.LineKind](): {agents.Same, agents.Added, agents.Removed, agents.Gap},

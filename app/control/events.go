@@ -48,7 +48,7 @@ func (a *API) handleEvents(w http.ResponseWriter, r *http.Request) {
 	_, seen := a.host.ModelChanges(0)
 	sentAt := time.Now()
 	for {
-		state := a.host.State()
+		state := a.state()
 		data, err := mustMarshal(state), error(nil)
 		switch {
 		case !bytes.Equal(data, last):

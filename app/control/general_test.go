@@ -17,6 +17,7 @@ import (
 	"headroom/app/host"
 	"headroom/app/keys"
 	"headroom/app/logs"
+	"headroom/app/machines"
 	"headroom/app/settings"
 	"headroom/app/stored"
 	"headroom/engine/guard"
@@ -64,8 +65,11 @@ type generalFixture struct {
 	url     string
 	chats   *chats.Store
 	keys    *keys.Store
+	others  *machines.Store
+	router  *fakeRouter
 	home    string // of the agents
 	updates fakeUpdates
+	pairing fakePairing
 }
 
 func newGeneral(t *testing.T, readOnly ...string) *generalFixture {
@@ -78,14 +82,20 @@ func newGeneral(t *testing.T, readOnly ...string) *generalFixture {
 	if err != nil {
 		t.Fatal(err)
 	}
+	others, err := machines.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	h := &fakeHost{state: host.State{Endpoint: host.Endpoint{URL: "http://127.0.0.1:11811/v1"}}}
 	w := &generalFixture{host: h, file: file, login: &fakeLogin{}, logs: logs.New(slog.LevelInfo),
-		keys:  named,
+		keys:   named,
+		others: others, router: &fakeRouter{},
 		home:  t.TempDir(),
 		chats: chats.Open(t.TempDir(), func() (seal.Key, error) { return seal.Key{}, nil })}
 	a := New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file,
 		ReadOnly: readOnly, Login: w.login, Logs: w.logs, Transfers: newTransfers(t, file),
 		Chats: w.chats, Keys: w.keys, Stored: fakeStored{}, Updates: &w.updates,
+		Machines: others, Router: w.router, Pairing: &w.pairing,
 		Agents: agents.New(t.TempDir(), agents.Environment{Home: w.home, System: "linux"}, named),
 		Guard:  &guard.Guard{Keys: named},
 		Log:    slog.New(slog.DiscardHandler)})

@@ -22,6 +22,7 @@ type APIKey struct {
 	RequestsPerMinute  int           `json:"requestsPerMinute"`  // 0: no limit
 	ConcurrentRequests int           `json:"concurrentRequests"` // 0: no limit
 	Priority           keys.Priority `json:"priority"`
+	Paired             bool          `json:"paired"` // of a paired machine, and for it alone
 	CreatedAtUnixMs    int64         `json:"createdAt"`
 	Requests           int64         `json:"requests"`
 	PromptTokens       int64         `json:"promptTokens"`
@@ -124,7 +125,8 @@ func KeysOf(store *keys.Store) APIKeyList {
 func apiKey(k keys.Listed) APIKey {
 	return APIKey{ID: k.ID, Name: k.Name, Models: append([]string{}, k.Models...),
 		RequestsPerMinute: k.RequestsPerMinute, ConcurrentRequests: k.ConcurrentRequests,
-		Priority: k.Priority, CreatedAtUnixMs: unixMs(k.Created), Requests: k.Requests,
+		Priority: k.Priority, Paired: k.Certificate != "",
+		CreatedAtUnixMs: unixMs(k.Created), Requests: k.Requests,
 		PromptTokens: k.PromptTokens, GeneratedTokens: k.GeneratedTokens,
 		LastUsedAtUnixMs: unixMs(k.LastUse)}
 }

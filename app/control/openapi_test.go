@@ -21,6 +21,7 @@ import (
 	"testing"
 
 	"headroom/app/keys"
+	"headroom/app/machines"
 )
 
 // described returns the OpenAPI document that a client receives.
@@ -48,6 +49,10 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 	general := newGeneral(t)
 	slog.New(general.logs.Handler(io.Discard, false)).Info("a line")
 	withSettings := general.url
+	other, err := general.others.Add(machines.Machine{Kind: machines.OpenAI, URL: "http://h"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
 	named, _, err := general.keys.Add("named", keys.Limits{Models: []string{"m"}})
 	if err != nil {
 		t.Fatal(err)
@@ -113,6 +118,16 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 		{withSettings, "PUT", "/control/keys/x", "/control/keys/{id}", `{"name":"k"}`}, // an error
 		{withSettings, "PUT", "/control/keys/" + named.ID, "/control/keys/{id}", `{"name":"other"}`},
 		{withSettings, "DELETE", "/control/keys/" + named.ID, "/control/keys/{id}", ""},
+		{withSettings, "POST", "/control/machines", "/control/machines", `{"url":"x:y"}`}, // an error
+		{withSettings, "GET", "/control/machines", "/control/machines", ""},
+		{withSettings, "PUT", "/control/machines/" + other.ID, "/control/machines/{id}",
+			`{"off":true}`},
+		{withSettings, "DELETE", "/control/machines/" + other.ID, "/control/machines/{id}", ""},
+		{withSettings, "GET", "/control/pairing", "/control/pairing", ""},
+		{withSettings, "PUT", "/control/pairing", "/control/pairing", `{"on":true}`},
+		{withSettings, "POST", "/control/pairing/code", "/control/pairing/code", `{}`},
+		{withSettings, "DELETE", "/control/pairing/code", "/control/pairing/code", ""},
+		{withSettings, "POST", "/control/pairing/join", "/control/pairing/join", `{}`},
 		{withSettings, "GET", "/control/agents", "/control/agents", ""},
 		{withSettings, "GET", "/control/agents/codex", "/control/agents/{id}", ""},
 		{withSettings, "POST", "/control/agents/codex", "/control/agents/{id}", `{}`},    // an error

@@ -147,6 +147,9 @@ func (a *API) Routes() []Route {
 	if a.keys != nil {
 		rows = append(rows, a.keyRoutes()...)
 	}
+	if a.machines != nil {
+		rows = append(rows, a.machineRoutes()...)
+	}
 	if a.agents != nil {
 		rows = append(rows, a.agentRoutes()...)
 	}
@@ -170,6 +173,9 @@ func (a *API) Routes() []Route {
 	}
 	if a.updates != nil {
 		rows = append(rows, a.updateRoutes()...)
+	}
+	if a.pairing != nil {
+		rows = append(rows, a.pairingRoutes()...)
 	}
 	if a.showWindow != nil {
 		rows = append(rows, route("POST /control/window/show",

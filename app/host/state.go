@@ -181,7 +181,10 @@ type Request struct {
 	Client string `json:"client"` // program that sent it; "": unknown
 	Key    string `json:"key"`    // name of its API key; "": none
 	Model  string `json:"model"`
-	Phase  string `json:"phase"` // "waiting", "prefill" or "decode"
+	// Machine is the other machine that answers; "": this one does. Of its requests, the tokens are
+	// not known.
+	Machine string `json:"machine,omitempty"`
+	Phase   string `json:"phase"` // "waiting", "prefill" or "decode"
 	// LacksBytes is the memory that a waiting request waits for; 0: it waits for none.
 	LacksBytes       int64   `json:"lacksBytes"`
 	PromptTokens     int     `json:"promptTokens"`

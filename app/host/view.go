@@ -72,6 +72,12 @@ func (h *Host) State() State {
 	return s
 }
 
+// RoomBytes returns how much memory a model may take that is loaded now.
+func (h *Host) RoomBytes() int64 {
+	_, _, room := h.readMemory()
+	return room
+}
+
 // inOrder returns the instances that nobody has stopped: that in front first, then by last use. The
 // caller holds mu.
 func (h *Host) inOrder() []*instance {

@@ -11,14 +11,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/zalando/go-keyring"
-
 	"headroom/app/disk"
+	"headroom/app/keychain"
 	"headroom/engine/problem"
 )
 
@@ -45,8 +43,6 @@ type Tokens struct {
 const (
 	keychainService = "Headroom: Hugging Face token"
 	keychainAccount = "huggingface"
-	// keychainTimeout bounds a request: a locked keychain shows a dialog that nobody may answer.
-	keychainTimeout = 10 * time.Second
 	// readAgain is the time after which the token is read again. It is not read each time, because
 	// reading a Mac's keychain starts a program.
 	readAgain = time.Minute
@@ -68,7 +64,8 @@ func (t *Tokens) Token() (string, TokenSource) {
 	}
 	t.readAt = time.Now()
 	t.token, t.source = "", NoToken
-	if token, err := readKeychain(); err == nil && tokenForm.MatchString(token) {
+	token, err := keychain.Get(keychainService, keychainAccount)
+	if err == nil && tokenForm.MatchString(token) {
 		t.token, t.source = token, TokenKeychain
 	} else if text, _, err := disk.Read(tokenPath(), maxTokenFileBytes); err == nil {
 		if token := strings.TrimSpace(string(text)); tokenForm.MatchString(token) {
@@ -93,7 +90,7 @@ func (t *Tokens) Save(token string) (TokenSource, error) {
 	if token == "" {
 		return NoToken, removeToken()
 	}
-	if err := writeKeychain(token); err == nil {
+	if err := keychain.Set(keychainService, keychainAccount, token); err == nil {
 		return TokenKeychain, nil
 	}
 	if err := writeTokenFile(tokenPath(), token); err != nil {
@@ -129,9 +126,7 @@ func writeTokenFile(path, token string) error {
 // removeToken removes the token from the keychain and the file. It ignores a keychain that has no
 // token or cannot be reached.
 func removeToken() error {
-	_, _ = withKeychain(func() (string, error) {
-		return "", keyring.Delete(keychainService, keychainAccount)
-	})
+	_ = keychain.Delete(keychainService, keychainAccount)
 	path := tokenPath()
 	text, _, err := disk.Read(path, maxTokenFileBytes)
 	if err != nil {
@@ -170,59 +165,4 @@ func tokenPath() string {
 		home = filepath.Join(user, ".cache", "huggingface")
 	}
 	return filepath.Join(home, "token")
-}
-
-func readKeychain() (string, error) {
-	return withKeychain(func() (string, error) {
-		return keyring.Get(keychainService, keychainAccount)
-	})
-}
-
-// writeKeychain saves the token and reads it back, since a Mac's security tool reports no failure.
-func writeKeychain(token string) error {
-	saved, err := withKeychain(func() (string, error) {
-		if err := keyring.Set(keychainService, keychainAccount, token); err != nil {
-			return "", err
-		}
-		return keyring.Get(keychainService, keychainAccount)
-	})
-	if err == nil && saved != token {
-		err = errors.New("the keychain returned a different token than was saved")
-	}
-	return err
-}
-
-// withKeychain runs a request to the keychain, for at most keychainTimeout.
-func withKeychain(request func() (string, error)) (string, error) {
-	if !hasKeychain() {
-		return "", keyring.ErrUnsupportedPlatform
-	}
-	type result struct {
-		token string
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		token, err := request()
-		done <- result{token, err}
-	}()
-	select {
-	case r := <-done:
-		return r.token, r.err
-	case <-time.After(keychainTimeout):
-		return "", errors.New("the keychain does not answer")
-	}
-}
-
-// hasKeychain reports whether the keychain can be reached without starting a session bus. The D-Bus
-// package would start one, and leave it running.
-func hasKeychain() bool {
-	if runtime.GOOS == "darwin" {
-		return true
-	}
-	if address := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" {
-		return address != "autolaunch:"
-	}
-	_, err := os.Stat(fmt.Sprintf("/run/user/%d/bus", os.Getuid()))
-	return err == nil
 }

@@ -24,7 +24,9 @@ import (
 
 const (
 	fileName = "keys.json"
-	version  = 1
+	// version is that of files with keys of paired machines. Files without one stay of version 1,
+	// so that earlier Headrooms can change them.
+	version  = 2
 	maxBytes = 4 << 20
 	lockWait = 5 * time.Second // for another program that is writing
 
@@ -127,7 +129,7 @@ func parse(data []byte) (d document, err error) {
 		return d, fmt.Errorf("its version is %d, expected 1 or more", d.Version)
 	case d.Keys == nil: // a list that was lost must not open the endpoint
 		return d, errors.New(`it has no list "keys"`)
-	case d.Version == version: // a wrong name of a limit must not lift it
+	case d.Version <= version: // a wrong name of a limit must not lift it
 		strict := json.NewDecoder(bytes.NewReader(data))
 		strict.DisallowUnknownFields()
 		if err := strict.Decode(&document{}); err != nil {
@@ -143,7 +145,8 @@ func parse(data []byte) (d document, err error) {
 			return d, fmt.Errorf("the key %q has no SHA-256, or another ID than its beginning",
 				k.Name)
 		}
-		if err := cmp.Or(checkName(k.Name), k.Limits.check()); err != nil {
+		err := cmp.Or(checkName(k.Name), k.Limits.check(), checkCertificate(k.Certificate))
+		if err != nil {
 			return d, fmt.Errorf("the key %q: %w", k.Name, err)
 		}
 		if slices.ContainsFunc(d.Keys[:i], func(other Key) bool {
@@ -228,15 +231,17 @@ func indexOf(list []Key, nameOrID string) (int, error) {
 }
 
 // Remove removes the key with a name or an ID. Requests with it end. left is the number of keys
-// that are left. The error is a Problem.
+// that are left, without those of paired machines. The error is a Problem.
 func (s *Store) Remove(nameOrID string) (removed Key, left int, err error) {
 	err = s.change(func(list []Key) ([]Key, error) {
 		i, err := indexOf(list, nameOrID)
 		if err != nil {
 			return nil, err
 		}
-		removed, left = list[i], len(list)-1
-		return slices.Delete(list, i, i+1), nil
+		removed = list[i]
+		list = slices.Delete(list, i, i+1)
+		left = forClients(list)
+		return list, nil
 	})
 	return removed, left, err
 }
@@ -296,7 +301,10 @@ func (s *Store) change(change func([]Key) ([]Key, error)) error {
 	if err != nil {
 		return err
 	}
-	d := document{Version: version, Keys: list}
+	d := document{Version: 1, Keys: list}
+	if slices.ContainsFunc(list, func(k Key) bool { return k.Certificate != "" }) {
+		d.Version = version
+	}
 	text, err := json.MarshalIndent(d, "", "  ")
 	if err == nil && len(text) > maxBytes {
 		err = fmt.Errorf("they would have %d bytes, the limit is %d", len(text), maxBytes)

@@ -17,6 +17,7 @@
 //	file.go    the file of keys, and changes of it
 //	limits.go  what a key may do at once and in a minute
 //	usage.go   what its requests have used
+//	paired.go  the keys of paired machines, which pass at the port for machines alone
 package keys
 
 import (
@@ -40,6 +41,9 @@ type Key struct {
 	Name    string    `json:"name"`
 	Hash    string    `json:"hash"` // SHA-256 of the key's text, in hexadecimal digits
 	Created time.Time `json:"created"`
+	// Certificate is that of the paired machine that holds the key, as hexadecimal digits of its
+	// SHA-256; "": any client may hold it. See paired.go.
+	Certificate string `json:"certificate,omitempty"`
 	Limits
 }
 
@@ -115,25 +119,39 @@ func hashed(text string) Key {
 	return Key{ID: hash[:idDigits], Hash: hash}
 }
 
-// Any implements guard.Keys. A file that cannot be read may have keys.
+// Any implements guard.Keys. A file that cannot be read may have keys. Those of paired machines do
+// not count.
 func (s *Store) Any() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refresh()
-	return len(s.list) > 0 || s.unread != nil
+	return s.unread != nil || forClients(s.list) > 0
 }
 
-// Count returns the number of keys.
+// Count returns the number of keys, without those of paired machines.
 func (s *Store) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refresh()
-	return len(s.list)
+	return forClients(s.list)
 }
 
-// Find implements guard.Keys. It compares with every key, and of hashes only, so the time says
-// nothing about a key.
-func (s *Store) Find(text string) *guard.Caller {
+// forClients counts the keys that any client may hold.
+func forClients(list []Key) (n int) {
+	for i := range list {
+		if list[i].Certificate == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// Find implements guard.Keys. It does not find the keys of paired machines.
+func (s *Store) Find(text string) *guard.Caller { return s.find(text, "") }
+
+// find returns the holder of a key that has a certificate; nil if there is none. It compares with
+// every key, and of hashes only, so the time says nothing about a key.
+func (s *Store) find(text, certificate string) *guard.Caller {
 	sum := sha256.Sum256([]byte(text))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +162,7 @@ func (s *Store) Find(text string) *guard.Caller {
 			found = i
 		}
 	}
-	if found < 0 {
+	if found < 0 || s.list[found].Certificate != certificate {
 		return nil
 	}
 	k := s.list[found]

@@ -312,7 +312,7 @@ func TestDamageWhileRunning(t *testing.T) {
 // TestLaterVersion: the keys of a later version apply, and its file is not overwritten.
 func TestLaterVersion(t *testing.T) {
 	dir := t.TempDir()
-	text := strings.Replace(valid(nil), `"version":1`, `"version":2,"new":true`, 1)
+	text := strings.Replace(valid(nil), `"version":1`, `"version":3,"new":true`, 1)
 	write(t, filepath.Join(dir, fileName), text)
 	s := open(t, dir)
 	if s.Find("hr-text") == nil {

@@ -113,6 +113,7 @@ func machine(s Sources) string {
 var shown = map[string]func(json.RawMessage) json.RawMessage{
 	"version": asIs, "model": asIs, "recent": asIs, "engineOn": asIs, "port": asIs,
 	"ollamaPort": asIs, "ollamaDelete": asIs, "modelFolders": asIs, "launch": asIs,
+	"shareWithMachines": asIs, "machinesPort": asIs, "findMachines": asIs,
 	"defaultModel": asIs, "noApiKey": asIs, "logLevel": asIs, "idleUnloadMinutes": asIs,
 	"loadOnRequest": asIs, "requestWaitMinutes": asIs, "notifications": asIs,
 	"saveOnBattery": asIs, "throttleWhenHot": asIs, "freeUnderPressure": asIs, "welcomed": asIs,

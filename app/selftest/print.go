@@ -20,14 +20,21 @@ import (
 func (r *Report) Write(out io.Writer, all bool) error {
 	w := &printer{out: out}
 	form := map[bool]string{true: "short form", false: "full form"}[r.Short]
+	if len(r.Checks) == 0 {
+		form = "without checks"
+	}
 	w.line("Headroom %s self-test, %s, %s", r.Version, form,
 		r.Began.UTC().Format("2006-01-02 15:04 UTC"))
 	w.line("%s; %s", r.System, cmp.Or(r.Facts.System, "unknown system"))
 	r.device(w)
-	r.verdict(w)
-	r.notes(w)
-	r.figures(w)
-	if all {
+	if len(r.Checks) > 0 {
+		r.verdict(w)
+		r.notes(w)
+		r.figures(w)
+	}
+	r.writeFigures(w)
+	r.writeTuned(w)
+	if all && len(r.Checks) > 0 {
 		r.details(w)
 	}
 	return w.err

@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"time"
 
+	"headroom/engine"
 	"headroom/kernels/gpu"
 	"headroom/metal"
 	"headroom/metal/probe"
@@ -62,6 +63,16 @@ type Report struct {
 	Numbers         probe.Numbers
 	Times           probe.Times
 	Speeds          []Speed
+	Figures         []Figure      // of Measure
+	Tuned           *engine.Tuned // what tuning measured; nil: nothing
+}
+
+// New returns the report of a device to which nothing was added yet.
+func New(version string, facts metal.Facts) *Report {
+	return &Report{Version: version,
+		System: fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
+			runtime.Version()),
+		Began: time.Now(), Facts: facts}
 }
 
 // The groups of checks, in the order in which they run.
@@ -89,10 +100,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Version: o.Version,
-		System: fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
-			runtime.Version()),
-		Short: o.Short, Began: time.Now(), Facts: m.Facts()}
+	r := New(o.Version, m.Facts())
+	r.Short = o.Short
 	r.checkDevice(ctx, m, &o)
 	m.Close()
 	if ctx.Err() == nil && !(o.Short && len(r.Failures()) > 0) {

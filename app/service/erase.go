@@ -24,6 +24,7 @@ import (
 	"headroom/app/jobs"
 	"headroom/app/keys"
 	"headroom/app/library"
+	"headroom/app/pairing"
 	"headroom/app/settings"
 	"headroom/app/stored"
 	"headroom/app/train"
@@ -91,14 +92,14 @@ func (d data) list() stored.List {
 		stored.Measure(stored.Models, nil, d.models...))}
 }
 
-// keyFiles returns the files of API keys and of what they have used, of the control API's token and
-// of the encryption key, with those that were set aside.
+// keyFiles returns the files of API keys and of what they have used, of the control API's token, of
+// this machine's certificate and of the encryption key, with those that were set aside.
 func (d data) keyFiles() (files []string) {
 	for _, name := range []string{"key*", "token*"} {
 		found, _ := filepath.Glob(d.inSettings(name))
 		files = append(files, found...)
 	}
-	return files
+	return append(files, pairing.IdentityFile(filepath.Dir(d.settings.Path())))
 }
 
 func (d data) jobsPath() string { return d.inSettings(jobsFile) }

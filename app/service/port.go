@@ -54,6 +54,9 @@ var (
 		"ollamaPort in the settings.", "do without this port: --ollama-port=false, or ollamaPort " +
 		"in the settings.", "Check --host, or do without this port: --ollama-port=false, or " +
 		"ollamaPort in the settings."}
+	machinesPort = portAdvice{"Choose another port with --machines-port, or machinesPort in the " +
+		"settings.", "choose another port with --machines-port, or machinesPort in the settings.",
+		"Check --machines-host and --machines-port."}
 )
 
 // portOwner returns the program that listens on a port, "" if the system does not report it to this

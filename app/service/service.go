@@ -3,8 +3,9 @@
 //
 // New (service.go) opens the port and builds the host, the guard and the handlers. Models are
 // loaded later, through the host. port.go says why a port cannot be opened, and joined.go opens a
-// second one. transfers.go and pull.go have imports and downloads, remove.go what clients delete,
-// updates.go new versions of Headroom, and unfinished.go stores the jobs that a restart interrupts.
+// second one. sharing.go has the port for other machines. transfers.go and pull.go have imports and
+// downloads, remove.go what clients delete, updates.go new versions of Headroom, and unfinished.go
+// stores the jobs that a restart interrupts.
 package service
 
 import (
@@ -28,7 +29,10 @@ import (
 	"headroom/app/keys"
 	"headroom/app/library"
 	"headroom/app/logs"
+	"headroom/app/machines"
+	"headroom/app/pairing"
 	"headroom/app/power"
+	"headroom/app/route"
 	"headroom/app/settings"
 	"headroom/app/update"
 	"headroom/app/vault"
@@ -55,6 +59,7 @@ var Dialects = []server.Dialect{
 	responses.New(),
 	decisions.Dialect{},
 	rerank.Dialect{},
+	route.Dialect{},
 }
 
 // Options configure a Service. NewHost and NewMover are required. With zero values in the other
@@ -65,6 +70,16 @@ type Options struct {
 	APIKey   string // the key without a name; "": that of the settings, if any
 	AlsoPort int    // another port, if it is free; 0: none
 	NoAPIKey bool   // let everybody on the network use a server without a key
+
+	// Share opens the port for other machines; nil: if the settings say so. MachinesListen is the
+	// host name or address that it listens on, "" for all interfaces. MachinesPort is 0 for that of
+	// the settings, negative for any free one. Find lists other machines on the local network; nil:
+	// if the settings say so.
+	Share, Find    *bool
+	MachinesListen string
+	MachinesPort   int
+	Network        pairing.Network // where machines are found
+
 	// AllowHosts and AllowOrigins are described at guard.Guard.
 	AllowHosts, AllowOrigins []string
 
@@ -85,9 +100,10 @@ type Options struct {
 	// Defaults are parameters of requests that do not have them. They override the settings'.
 	Defaults generate.Defaults
 
-	Settings *settings.File // nil: the result of OpenSettings
-	Keys     *keys.Store    // nil: the result of OpenKeys
-	Vault    *vault.Vault   // of the chats; nil: the result of OpenVault
+	Settings *settings.File  // nil: the result of OpenSettings
+	Keys     *keys.Store     // nil: the result of OpenKeys
+	Vault    *vault.Vault    // of the chats; nil: the result of OpenVault
+	Machines *machines.Store // the other machines; nil: the result of OpenMachines
 }
 
 // Service is the endpoint, the control API and the web UI on one address.
@@ -96,6 +112,7 @@ type Service struct {
 	Address string // the address for clients on this machine, such as "127.0.0.1:11811"
 	Token   string // the token of the control API
 	Updates *update.Updater
+	Router  *route.Router // to the engines of other machines
 
 	listener net.Listener
 	api      *control.API
@@ -106,6 +123,7 @@ type Service struct {
 	keys     *keys.Store
 	vault    *vault.Vault
 	access   *guard.Guard
+	sharing  *sharing
 	chats    *chats.Store // nil without a home folder
 	batches  *batches.Store
 	logs     *logs.Logs   // nil: none
@@ -136,6 +154,10 @@ func New(o Options) (*Service, error) {
 	s := &Service{Host: o.NewHost(o.Settings), Address: reachable(listener.Addr().String()),
 		Token: loadToken(), listener: listener, jobs: jobs.NewList(), awake: power.New(),
 		settings: o.Settings, keys: o.Keys, vault: o.Vault, chats: openChats(o.Vault), logs: o.Logs}
+	if o.Machines == nil {
+		o.Machines = OpenMachines(o.Settings)
+	}
+	s.Router = route.New(route.Options{Machines: o.Machines, Here: s.Host, Own: s.certificate})
 	s.batches = s.newBatches()
 	s.Updates = newUpdates(o.Settings)
 	transfers := newTransfers(s.jobs, o.Settings, s.listed)
@@ -151,16 +173,29 @@ func New(o Options) (*Service, error) {
 			"listen", o.Listen)
 	}
 	endpoint := s.endpoint(o, access, s.newPuller(transfers))
+	s.sharing = &sharing{settings: o.Settings, keys: o.Keys, vault: o.Vault,
+		refuse: endpoint.Refuse, machines: o.Machines, changed: s.Router.Reload,
+		endpoint: s.awake.Handler(endpointForMachines(endpoint.Inside())),
+		listen:   o.MachinesListen, port: o.MachinesPort, always: o.Share, find: o.Find,
+		network: o.Network}
 	s.api = control.New(control.Options{
 		Host: s.Host, Token: s.Token, Guard: access, ShowWindow: o.ShowWindow,
 		Settings: o.Settings, CacheFlags: o.CacheFlags, ReadOnly: o.ReadOnly, Login: o.Login,
 		Logs: o.Logs, ModelFlags: o.ModelFlags, ModelOptions: o.ModelOptions,
 		Transfers: transfers, Chats: s.chats, Keys: s.keys, Stored: s,
+		Machines: o.Machines, Router: s.Router,
 		Agents:  agents.New(filepath.Dir(o.Settings.Path()), agents.Here(), s.keys),
-		Updates: s.Updates,
-		Server:  s.awake.Handler(endpoint), ServerPaths: endpoint.Paths()})
+		Updates: s.Updates, Pairing: s,
+		Server: s.awake.Handler(endpoint), ServerPaths: endpoint.Paths()})
 	s.batches.Start(s.awake.Handler(endpoint.Inside()), endpoint.Spare())
 	s.announce()
+	if err := s.sharing.apply(); err != nil {
+		if o.Share != nil && *o.Share { // asked for on the command line
+			s.Close()
+			return nil, err
+		}
+		slog.Warn("other machines cannot use this one", "err", err)
+	}
 	return s, nil
 }
 
@@ -199,7 +234,8 @@ func (o *Options) guard(token string) *guard.Guard {
 
 // endpoint returns the handler of the dialects.
 func (s *Service) endpoint(o Options, access *guard.Guard, p *puller) *server.Server {
-	return server.New(server.Options{Models: s.Host, Guard: access,
+	return server.New(server.Options{Models: route.Models{HereModels: s.Host, Router: s.Router},
+		Guard: access, Elsewhere: s.Router,
 		Dialects: append(slices.Clone(Dialects), s.batches),
 		Version:  version.Version, Pull: p.pull, Delete: s.newRemover().remove,
 		Defaults: func(modelID string) generate.Defaults {
@@ -241,6 +277,7 @@ func (s *Service) Serve(ctx context.Context) error {
 	checking, stop := context.WithCancel(ctx)
 	var updates sync.WaitGroup
 	updates.Go(func() { s.Updates.Run(checking) })
+	updates.Go(func() { s.Router.Run(checking) })
 	defer updates.Wait()
 	defer stop()
 	return server.Serve(ctx, s.listener, s.api,
@@ -257,6 +294,7 @@ func (s *Service) Close() {
 	s.batches.Close()
 	s.awake.Close()
 	var closing sync.WaitGroup
+	closing.Go(s.sharing.close)
 	closing.Go(func() {
 		s.jobs.Close()
 		s.endJobs()
@@ -300,6 +338,16 @@ func OpenKeys(file *settings.File) *keys.Store {
 	store, err := keys.Open(filepath.Dir(file.Path()))
 	if err != nil {
 		slog.Error("the endpoint is closed", "err", err)
+	}
+	return store
+}
+
+// OpenMachines reads the other machines, which are beside the settings. If that fails, none is
+// used.
+func OpenMachines(file *settings.File) *machines.Store {
+	store, err := machines.Open(filepath.Dir(file.Path()))
+	if err != nil {
+		slog.Error("no other machine is used", "err", err)
 	}
 	return store
 }

@@ -30,6 +30,8 @@ func (s *Settings) check(model checkModelFunc) error {
 	switch {
 	case s.Port < 1 || s.Port > 65535:
 		return outside(s.Port, 1, 65535)
+	case s.MachinesPort < 0 || s.MachinesPort > 65535:
+		return outside(s.MachinesPort, 0, 65535)
 	case !Sendable(s.APIKey):
 		return errors.New("no request can send it: it has a space at an end or a control character")
 	case s.MenuBarFigure != FigureNone && s.MenuBarFigure != FigureSpeed &&

@@ -29,6 +29,12 @@ type Settings struct {
 	OllamaPort bool `json:"ollamaPort,omitempty"`
 	// OllamaDelete lets clients move models to the Trash with Ollama's API.
 	OllamaDelete bool `json:"ollamaDelete,omitempty"`
+	// ShareWithMachines opens the port for other machines that were paired with this one.
+	ShareWithMachines bool `json:"shareWithMachines,omitempty"`
+	MachinesPort      int  `json:"machinesPort,omitempty"` // that port; 0: pairing.Port
+	// FindMachines announces this machine on the local network while it is shared, and lists others
+	// that do the same.
+	FindMachines bool `json:"findMachines,omitempty"`
 	// ModelFolders are scanned in addition to library.Roots.
 	ModelFolders []string `json:"modelFolders"`
 	Launch       Launch   `json:"launch,omitempty"` // whether the agent starts the engine

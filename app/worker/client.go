@@ -5,6 +5,7 @@ package worker
 // worker that hangs blocks only its requests.
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -93,6 +94,8 @@ func (m *Model) handle(message *fromWorker) error {
 		m.mu.Unlock()
 	case message.Prefixes != nil:
 		m.answer(message.Prefixes.Call, message)
+	case message.Held != nil:
+		m.answer(message.Held.Call, message)
 	case message.Forgotten != nil:
 		m.answer(message.Forgotten.Call, message)
 	case message.Heartbeat != nil:
@@ -272,6 +275,28 @@ func (m *Model) CachedPrefixesWithin(most time.Duration) (list []engine.CachedPr
 	m.prefixes = a.Prefixes.List
 	return m.prefixes, true
 }
+
+// Held returns how much of a prompt the worker has cached; see engine.Engine.Held. ok is false if
+// the worker has not answered when ctx ends.
+func (m *Model) Held(ctx context.Context, q engine.HeldQuestion) (h engine.Held, ok bool) {
+	patience := heldPatience
+	if until, limited := ctx.Deadline(); limited {
+		patience = min(patience, time.Until(until))
+	}
+	if patience <= 0 {
+		return h, false
+	}
+	a := m.call(patience, func(n callNumber) *toWorker {
+		return &toWorker{Held: newHeldRequest(n, q, patience)}
+	})
+	if a == nil || a.Held == nil {
+		return h, false
+	}
+	return a.Held.Held, a.Held.OK
+}
+
+// heldPatience bounds how long Held waits.
+const heldPatience = time.Second
 
 // Forget frees the cached blocks of a conversation; see engine.Engine.Forget. It returns 0 if the
 // process has ended.

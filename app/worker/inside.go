@@ -16,6 +16,13 @@ import (
 // openGPU opens the GPU that the gate tests. Tests replace it.
 var openGPU func() (metal.Device, error) = darwin.Open
 
+// openMetal opens the GPU of models; nil: the Mac's. Tests replace it.
+var openMetal func() (metal.Device, error)
+
+// exitTimeout is the exit code after the system has ended the GPU's work: the GPU computes nothing
+// more for this process, and a new one works. It is EX_TEMPFAIL of sysexits.h.
+const exitTimeout = 75
+
 // orphanTime is how long a worker may go on writing cached blocks to disk after its parent has
 // ended.
 const orphanTime = 15 * time.Second

@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 		if os.Getenv(envFault) == "gpu" {
 			openGPU = func() (metal.Device, error) { panic("the driver is broken") }
 		}
+		openMetal = openGPUOf()
 		os.Exit(Main())
 	}
 	if len(os.Args) == 2 && os.Args[1] == parentArgument {

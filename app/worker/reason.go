@@ -43,6 +43,8 @@ func describe(s *os.ProcessState, stderr *stderrTail, memory memoryKills) ending
 	switch signaled := ok && status.Signaled(); {
 	case !signaled && strings.Contains(line, "out of memory"):
 		return ending{"it needed more memory than there was", true}
+	case !signaled && s.ExitCode() == exitTimeout:
+		return ending{"the system ended the GPU's work because it took too long", false}
 	case !signaled && fault != 0:
 		return signalReasons[fault]
 	case !signaled:

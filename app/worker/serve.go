@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"os"
 	"reflect"
 	"runtime/debug"
 	"sync"
@@ -127,6 +128,13 @@ func (s *session) handle(message *toWorker) {
 			freed := e.Shrink(message.Shrink.KeepBytes)
 			s.send(&fromWorker{Forgotten: &forgotten{message.Shrink.Call, freed}})
 		})
+	case message.Held != nil:
+		s.working.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), message.Held.Patience)
+			defer cancel()
+			found, ok := e.Held(ctx, message.Held.question())
+			s.send(&fromWorker{Held: &held{message.Held.Call, found, ok}})
+		})
 	case message.Prefixes != nil:
 		s.working.Go(func() {
 			s.send(&fromWorker{Prefixes: &prefixes{*message.Prefixes, e.CachedPrefixes()}})
@@ -212,6 +220,7 @@ func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, 
 	}
 	options.History = s.history
 	options.Progress = s.progress()
+	options.OpenMetal = openMetal
 	if o.Store != nil {
 		l := o.Store.Limits
 		store, err = o.Store.open()
@@ -300,6 +309,11 @@ func (s *session) submit(e *engine.Engine, q *submission) {
 			s.report(e)
 		}
 		s.send(&fromWorker{Event: &event{q.Stream, newWireEvent(got)}})
+		if got.Err != nil && problem.From(got.Err).Code == problem.GPUTimeout {
+			s.outbox.close()
+			<-s.outbox.done
+			os.Exit(exitTimeout) // the parent starts a new process
+		}
 	}
 }
 

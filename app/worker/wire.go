@@ -15,7 +15,7 @@ import (
 )
 
 // protocol is incremented when a message changes its meaning.
-const protocol = 7
+const protocol = 8
 
 // toWorker is a message of the parent. Hello comes first, then Known any number of times, then
 // Open, Gate or Check. The others follow after the worker's Opened.
@@ -48,6 +48,7 @@ type toWorker struct {
 	Growth *engine.Growth `cbor:"17,keyasint,omitempty"`
 	// Shrink is for engine.Engine.Shrink. Forgotten answers it.
 	Shrink *shrinkRequest `cbor:"18,keyasint,omitempty"`
+	Held   *heldRequest   `cbor:"19,keyasint,omitempty"`
 }
 
 // fromWorker is a message of the worker.
@@ -73,6 +74,7 @@ type fromWorker struct {
 	Step    *step       `cbor:"15,keyasint,omitempty"` // of a check
 	Row     *parity.Row `cbor:"16,keyasint,omitempty"` // of a check's report, once it is known
 	Checked *checked    `cbor:"17,keyasint,omitempty"` // answers Check
+	Held    *held       `cbor:"18,keyasint,omitempty"` // answers Held
 }
 
 type hello struct {
@@ -289,4 +291,47 @@ func (w *wireProblem) err() error {
 		return nil
 	}
 	return w.problem()
+}
+
+// heldRequest asks how much of a prompt is cached; see engine.Engine.Held.
+type heldRequest struct {
+	Call        callNumber
+	BlockTokens int
+	Hashes      []byte // the chain's and then those of the ends, one after the other
+	Ends        []int  // positions
+	Patience    time.Duration
+}
+
+type held struct {
+	Call callNumber
+	Held engine.Held
+	OK   bool
+}
+
+// newHeldRequest returns the message of a question, with the hashes as the pipe carries them best.
+func newHeldRequest(call callNumber, q engine.HeldQuestion, patience time.Duration) *heldRequest {
+	r := &heldRequest{Call: call, BlockTokens: q.BlockTokens, Patience: patience}
+	for i := range q.Chain {
+		r.Hashes = append(r.Hashes, q.Chain[i][:]...)
+	}
+	for i := range q.Ends {
+		r.Hashes = append(r.Hashes, q.Ends[i].Hash[:]...)
+		r.Ends = append(r.Ends, q.Ends[i].Tokens)
+	}
+	return r
+}
+
+// question is the inverse of newHeldRequest.
+func (r *heldRequest) question() engine.HeldQuestion {
+	const size = len(engine.PrefixHash{})
+	all := make([]engine.PrefixHash, len(r.Hashes)/size)
+	for i := range all {
+		copy(all[i][:], r.Hashes[i*size:])
+	}
+	blocks := max(0, len(all)-len(r.Ends))
+	q := engine.HeldQuestion{BlockTokens: r.BlockTokens, Chain: all[:blocks]}
+	for i, hash := range all[blocks:] {
+		q.Ends = append(q.Ends, engine.PrefixEnd{Tokens: max(0, r.Ends[i]), Hash: hash})
+	}
+	return q
 }

@@ -247,6 +247,7 @@ func FuzzParent(f *testing.F) {
 		&fromWorker{Event: &event{1, newWireEvent(engine.Event{Type: engine.Token, Text: "x"})}},
 		&fromWorker{Finished: &engine.Finished{}}, &fromWorker{Stats: &engine.Stats{}},
 		&fromWorker{Prefixes: &prefixes{Call: one}},
+		&fromWorker{Held: &held{Call: one, OK: true}},
 		&fromWorker{Log: &record{Attrs: []attr{{"a", 1}}}}, &fromWorker{Closed: &closed{}},
 		&fromWorker{Heartbeat: &engine.Heartbeat{}}, &fromWorker{Forgotten: &forgotten{Call: one}},
 		&fromWorker{Learned: nil})
@@ -273,6 +274,8 @@ func FuzzWorker(f *testing.F) {
 	seeds(f, &toWorker{Open: &opening{}}, &toWorker{Gate: &gateRequest{}},
 		&toWorker{Submit: &submission{}}, &toWorker{Cancel: &one}, &toWorker{Stop: &one},
 		&toWorker{Prefixes: &two},
+		&toWorker{Held: newHeldRequest(two, engine.NewHeldQuestion(make([]int32, 300), 128,
+			[]int{7, 299}), time.Second)},
 		&toWorker{Heartbeat: &heartbeatRequest{}}, &toWorker{Forget: &forgetRequest{Call: two}},
 		&toWorker{Limits: &engine.BlockStoreLimits{}}, &toWorker{Close: &closeRequest{}})
 	f.Fuzz(func(t *testing.T, noise []byte) {
@@ -283,4 +286,18 @@ func FuzzWorker(f *testing.F) {
 		s.outbox.close()
 		<-s.outbox.done
 	})
+}
+
+// TestHeldRequest: a question arrives as it was sent.
+func TestHeldRequest(t *testing.T) {
+	tokens := make([]int32, 300)
+	for i := range tokens {
+		tokens[i] = int32(i)
+	}
+	for _, positions := range [][]int{nil, {7, 299}} {
+		q := engine.NewHeldQuestion(tokens, 128, positions)
+		if got := newHeldRequest(1, q, 0).question(); !reflect.DeepEqual(got, q) {
+			t.Errorf("%+v, want %+v", got, q)
+		}
+	}
 }

@@ -81,6 +81,7 @@ var agentRules = with(map[string]rule{
 	"NSRemovableVolumesUsageDescription": sentence,
 	"NSNetworkVolumesUsageDescription":   sentence,
 	"NSLocalNetworkUsageDescription":     sentence,
+	"NSBonjourServices":                  only("_headroom._tcp"),
 })
 
 var windowRules = with(map[string]rule{

@@ -49,16 +49,19 @@ var layers = []row{
 		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/guard", "engine/sched",
 		"engine/blockstore", "engine/cachemiss",
 		"app/settings", "app/stored", "app/login", "app/logs", "app/version", "app/demo",
-		"app/jobs",
+		"app/jobs", "app/keychain",
 		"frontend",
 	}},
 	{"A prompt cache as a file: the entries of engine/blockstore in one.", []string{
 		"engine/promptfile",
 	}},
-	{"The chats of the Chat page, on disk, the installation's key, and the endpoint's API keys.",
-		[]string{
-			"app/chats", "app/vault", "app/keys",
-		}},
+	{"The chats of the Chat page, on disk, the installation's key, the endpoint's API keys, and " +
+		"the other machines whose engines it uses.", []string{
+		"app/chats", "app/vault", "app/keys", "app/machines",
+	}},
+	{"Pairing this machine with others, and the port for them.", []string{
+		"app/pairing",
+	}},
 	{"Setting up coding agents: their configuration files, keys and commands.", []string{
 		"app/agents",
 	}},
@@ -72,11 +75,13 @@ var layers = []row{
 		"measured alone.", []string{
 		"kernels/*",
 	}},
-	{"The cases of all families, and their outputs on the simulated device.", []string{
-		"kernels/golden",
+	{"The cases of all families, and their outputs on the simulated device. What makes their " +
+		"kernels fast on a GPU.", []string{
+		"kernels/golden", "kernels/tune",
 	}},
-	{"Devices by name. The engine opens devices only through this package.", []string{
-		"engine/device",
+	{"Devices by name, which the engine opens only through this package, and what is kept about " +
+		"a GPU.", []string{
+		"engine/device", "engine/tuning",
 	}},
 	{"Sampling: the parameters and random numbers of a sequence. It runs the operators that " +
 		"choose tokens.", []string{
@@ -179,6 +184,9 @@ var layers = []row{
 	}},
 	{"The host: it starts and stops models and reports their state.", []string{
 		"app/host",
+	}},
+	{"Routing: requests that the engines of other machines answer.", []string{
+		"app/route",
 	}},
 	{"The control API: window, browser and `headroom cache` use the host through it.", []string{
 		"app/control",

@@ -75,7 +75,7 @@ const statusOverloaded = 529
 func overloaded(p *problem.Problem) bool {
 	switch p.Code {
 	case problem.Overloaded, problem.LowResources, problem.Loading, problem.Crashed,
-		problem.Unresponsive:
+		problem.Unresponsive, problem.GPUTimeout:
 		return true
 	}
 	return false

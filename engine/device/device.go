@@ -50,22 +50,38 @@ type Device struct {
 
 // Open opens a device. Errors are Problems.
 func Open(o Options) (*Device, error) {
-	var m metal.Device
-	var err error
-	switch o.Name {
-	case "":
-		if m, err = o.openMetal(); err != nil {
+	if o.Name == "" {
+		m, err := o.openMetal()
+		if err != nil {
 			o.Name = CPU
 			return Open(o)
 		}
-		o.Name = Metal
-	case CPU:
+		o.Name, o.OpenMetal = Metal, func() (metal.Device, error) { return m, nil }
+	}
+	if o.Name == CPU {
 		var d kernels.Device = kernels.NewCPU(cpu.Options{Threads: o.Threads,
 			Float32Activations: o.Float32Activations})
 		if o.Times != nil {
 			d = kernels.NewTimedDevice(d, o.Times)
 		}
 		return &Device{Kernels: d, Name: CPU}, nil
+	}
+	m, err := OpenGPU(o)
+	if err != nil {
+		return nil, err
+	}
+	d, err := gpu.New(m)
+	if err != nil {
+		m.Close()
+		return nil, problem.Wrap(problem.DoesNotFit, err, "The GPU cannot allocate memory",
+			"Close other apps, or pick a smaller model.")
+	}
+	return &Device{Kernels: d, Name: o.Name, metal: m, gpu: d}, nil
+}
+
+// OpenGPU opens the device named Metal, Sim or NV without kernels. Errors are Problems.
+func OpenGPU(o Options) (m metal.Device, err error) {
+	switch o.Name {
 	case Metal:
 		if m, err = o.openMetal(); err != nil {
 			return nil, problem.Wrap(problem.DoesNotFit, err, "This computer has no Metal device",
@@ -86,13 +102,7 @@ func Open(o Options) (*Device, error) {
 		return nil, problem.Wrap(problem.BadRequest, errors.New(o.Name),
 			"There is no such device", "Use cpu, metal, sim or nv.")
 	}
-	d, err := gpu.New(m)
-	if err != nil {
-		m.Close()
-		return nil, problem.Wrap(problem.DoesNotFit, err, "The GPU cannot allocate memory",
-			"Close other apps, or pick a smaller model.")
-	}
-	return &Device{Kernels: d, Name: o.Name, metal: m, gpu: d}, nil
+	return m, nil
 }
 
 func (o *Options) openMetal() (metal.Device, error) {
@@ -112,6 +122,14 @@ func (d *Device) Close() {
 
 // GPU returns the GPU, or nil if the device is the CPU.
 func (d *Device) GPU() *gpu.Device { return d.gpu }
+
+// Facts returns the facts of the GPU, none if the device is the CPU.
+func (d *Device) Facts() (f metal.Facts) {
+	if d.metal != nil {
+		f = d.metal.Facts()
+	}
+	return f
+}
 
 // LongestBuffer returns the size in bytes of the device's longest buffer, 0 if there is no limit.
 func (d *Device) LongestBuffer() int {

@@ -26,6 +26,7 @@
 //	preload.go      reads recent conversations from disk before the first request
 //	promptfile.go   writes and reads a prompt cache that is a file
 //	forget.go       drops a conversation from memory
+//	held.go         says what is cached of a prompt by its hashes
 //	shrink.go       returns memory of the caches to the system
 //	prefillstall.go limits the prompt tokens of a pass that also decodes
 //	background.go   limits what requests in the background cost the others
@@ -104,6 +105,10 @@ type Config struct {
 	// KVFormats identify the model and the cache format of this loop in it.
 	History                *History
 	Fingerprint, KVFormats string
+
+	// DeviceError returns the error of requests whose step the device has not completed because of
+	// err. It is called once for each such step. nil: err itself.
+	DeviceError func(err error) error
 
 	// Heartbeat is a counter that the loop advances. The device may advance it too. nil: a new
 	// counter.

@@ -280,6 +280,9 @@ func (l *Loop) complete(s *step) {
 	if s.async && s.err == nil {
 		s.chosen, s.err = l.runner.Await(s.pass)
 	}
+	if s.err != nil && l.config.DeviceError != nil {
+		s.err = l.config.DeviceError(s.err)
+	}
 	now := time.Now()
 	from := s.launched
 	if l.steps.lastEnd.After(from) { // the device was still running the previous step

@@ -311,12 +311,12 @@ func (l *MoE) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 	} else {
 		logits = c.Linear(x, l.Gate)
 	}
+	if l.SharedExpert != nil { // first: on a GPU it runs beside the router
+		shared = l.SharedExpert.Forward(c, x)
+	}
 	ids, weights := c.Route(logits, l.Routing)
 	expert := c.Experts(c.ExpertsGateUp(x, ids, l.SwitchMLP.GateProj.Weight,
 		l.SwitchMLP.UpProj.Weight), ids, l.SwitchMLP.DownProj.Weight)
-	if l.SharedExpert != nil {
-		shared = l.SharedExpert.Forward(c, x)
-	}
 	return c.Combine(expert, weights, shared, sharedGate)
 }
 

@@ -227,8 +227,12 @@ type Model struct {
 	ContextLength int        `json:"context_length,omitempty"`
 	Meta          *ModelMeta `json:"meta,omitempty"`
 	// State is "loaded", "loading" or "unloaded". A request for an unloaded model loads it.
-	State      server.ModelState `json:"state,omitempty"`
-	Modalities []string          `json:"modalities"` // of prompts and answers
+	State server.ModelState `json:"state,omitempty"`
+	// Machines are the names of the other machines that have the model, and OnlyElsewhere says that
+	// this one does not.
+	Machines      []string `json:"machines,omitempty"`
+	OnlyElsewhere bool     `json:"only_elsewhere,omitempty"`
+	Modalities    []string `json:"modalities"` // of prompts and answers
 
 	// The fields of Anthropic's list.
 	Type           string `json:"type"` // "model"
@@ -247,8 +251,9 @@ type ModelMeta struct {
 func NewModel(m server.ModelInfo, created int64) Model {
 	model := Model{ID: m.ID, Object: objectModel, Created: created, OwnedBy: "headroom",
 		Root: cmp.Or(m.Base, m.ID), Parent: m.Base, MaxModelLen: m.ContextTokens,
-		ContextLength: m.ContextTokens, State: m.State,
-		Modalities: []string{"text"}, Type: objectModel, DisplayName: m.ID,
+		ContextLength: m.ContextTokens, State: m.State, Machines: m.Machines,
+		OnlyElsewhere: m.OnlyElsewhere,
+		Modalities:    []string{"text"}, Type: objectModel, DisplayName: m.ID,
 		CreatedAt: time.Unix(created, 0).UTC().Format(time.RFC3339), Lifecycle: "active",
 		MaxInputTokens: m.ContextTokens}
 	if m.ContextTokens > 0 {

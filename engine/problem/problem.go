@@ -46,6 +46,7 @@ const (
 	CrashesModel        Code = "crashes_model"        // this request ended the model twice
 	Unresponsive        Code = "model_unresponsive"   // the model's process does not answer
 	LowResources        Code = "low_resources"        // the system lacks something: try again
+	GPUTimeout          Code = "gpu_timeout"          // the system ended the GPU's work: try again
 	Internal            Code = "internal"             // a bug in Headroom
 )
 

@@ -57,6 +57,7 @@ type Runner struct {
 
 	outputs batch.Outputs // the rows of batch whose logits are computed
 	slots   int           // of Options
+	pages   int           // of Options
 	// hidden [LogitsRows, hidden] has the hidden states of the last Draft; none: the model has no
 	// drafter that drafts one token at a time.
 	hidden kernels.Tensor
@@ -83,6 +84,7 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 		spec:       spec,
 		logitsRows: o.LogitsRows,
 		slots:      o.Slots,
+		pages:      o.Pages,
 		kv:         o.KV,
 		state:      o.State,
 		layers:     cache.New(d, spec.Layers, o.Cache()),

@@ -177,6 +177,15 @@ func (s *Scheduler) Promoted(p *Promotion, ok bool) {
 	p.Seq.StorePending = false
 }
 
+// Held returns how much of a prompt, of which only hashes are known, is in the prefix tree; see
+// prefix.Space.Held.
+func (s *Scheduler) Held(chain []prefix.Hash, blockTokens int, ends []prefix.End) (tokens int) {
+	if s.tree == nil {
+		return 0
+	}
+	return s.tree.Held(chain, blockTokens, ends)
+}
+
 // Hold returns the pages and states of the longest prefix of tokens in a space of the prefix tree.
 // They are not evicted before Release is called.
 func (s *Scheduler) Hold(space int32, tokens []int32) prefix.Held {

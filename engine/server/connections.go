@@ -23,6 +23,7 @@ import (
 type connections struct {
 	net.Listener
 	limits Limits
+	silent bool // connections beyond the limits get no answer
 	logged quiet
 	// refusals limits the goroutines that answer refused connections.
 	refusals chan struct{}
@@ -157,6 +158,9 @@ func (l *connections) drop(c *connection) {
 
 // follow is the ConnState of the http.Server. A connection with a request is never evicted.
 func (l *connections) follow(conn net.Conn, state http.ConnState) {
+	if over, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
+		conn = over.NetConn()
+	}
 	c, ok := conn.(*connection)
 	if !ok {
 		return
@@ -174,9 +178,13 @@ func (l *connections) follow(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// refuse answers with 503 and closes the connection. If many connections are being refused, it
-// closes the connection at once.
+// refuse answers with 503 and closes the connection, or only closes it if silent is set. If many
+// connections are being refused, it closes the connection at once.
 func (l *connections) refuse(conn net.Conn) {
+	if l.silent {
+		_ = conn.Close()
+		return
+	}
 	select {
 	case l.refusals <- struct{}{}:
 	default:

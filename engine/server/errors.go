@@ -43,6 +43,7 @@ var replies = map[problem.Code]reply{
 	problem.Crashed:             {status: 503, retryAfter: 2},
 	problem.Unresponsive:        {status: 503, retryAfter: 5},
 	problem.LowResources:        {status: 503, retryAfter: 2},
+	problem.GPUTimeout:          {status: 503, retryAfter: 5},
 	problem.Internal:            {status: 500},
 	problem.PortTaken:           {status: 500},
 	problem.Upstream:            {status: 502},

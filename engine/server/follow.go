@@ -37,7 +37,7 @@ func (r Resources) Delete(name string) error {
 // follow answers a request with the lines of a Work.
 func (s *Server) follow(w http.ResponseWriter, r *http.Request, d Dialect, route Route) {
 	var work Work
-	err := s.withBody(r, func(body []byte) (err error) {
+	err := s.withBody(r, nil, func(body []byte) (err error) {
 		work, err = route.Follow(body)
 		return err
 	})

@@ -69,18 +69,21 @@ func (e *eventWriter) events(list []Event) error {
 	return nil
 }
 
-func (e *eventWriter) event(event Event) error {
+func (e *eventWriter) event(event Event) error { return e.write(framed(e.framing, event)) }
+
+// framed returns the text of an event.
+func framed(f Framing, event Event) string {
 	data, ok := event.Data.(Text)
 	if !ok {
 		data = Text(encode(event.Data))
 	}
 	switch {
-	case e.framing == JSONLines:
-		return e.write(string(data) + "\n")
+	case f == JSONLines:
+		return string(data) + "\n"
 	case event.Name != "":
-		return e.write("event: " + event.Name + "\ndata: " + string(data) + "\n\n")
+		return "event: " + event.Name + "\ndata: " + string(data) + "\n\n"
 	}
-	return e.write("data: " + string(data) + "\n\n")
+	return "data: " + string(data) + "\n\n"
 }
 
 // comment writes a line that clients ignore. If the framing has no comments, it writes nothing.

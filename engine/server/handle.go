@@ -54,7 +54,10 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 		}
 		if route.Answer != nil {
 			recordOf(r).private = true
-			document, err := s.answer(r, route)
+			document, err := s.answer(w, r, d, route)
+			if err == errAnswered {
+				return
+			}
 			if err != nil {
 				s.refuse(w, r, ended(r.Context(), err))
 				return
@@ -78,6 +81,9 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 		held := &serving{}
 		defer held.release()
 		list, err := s.prepare(w, r, d, route, held)
+		if err == errAnswered {
+			return
+		}
 		if err != nil {
 			err = ended(r.Context(), err)
 			if held.events != nil {
@@ -111,15 +117,16 @@ func ended(ctx context.Context, err error) error {
 }
 
 // answer returns the document of a route that has a body and no generation.
-func (s *Server) answer(r *http.Request, route Route) (d *document, err error) {
-	err = s.withBody(r, func(body []byte) error {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, d Dialect, route Route) (
+	answer *document, err error) {
+	err = s.withBody(r, s.askElsewhere(w, r, d, route), func(body []byte) error {
 		v, err := route.Answer(r.Context(), body, s.resources(r))
 		if err == nil {
-			d, err = newDocument(r.Context(), v) // while the memory to build it is taken
+			answer, err = newDocument(r.Context(), v) // while the memory to build it is taken
 		}
 		return err
 	})
-	return d, err
+	return answer, err
 }
 
 // resources returns what the request may use.
@@ -133,14 +140,23 @@ func (s *Server) resources(r *http.Request) Resources {
 }
 
 // withBody calls do with the body of a request, within the limits of size and memory. The body is
-// valid until do returns.
-func (s *Server) withBody(r *http.Request, do func(body []byte) error) error {
+// valid until do returns. elsewhere is what askElsewhere returned; its error ends withBody.
+func (s *Server) withBody(r *http.Request, elsewhere func(*Body) error,
+	do func(body []byte) error) error {
 	limit, tooLong := s.bodyLimit()
+	if elsewhere != nil {
+		limit, tooLong = s.limitFor(0) // other machines may have models with a longer context
+	}
 	body, err := readBody(r, limit, tooLong)
 	if err != nil {
 		return err
 	}
 	defer body.Release()
+	if elsewhere != nil {
+		if err := elsewhere(body); err != nil {
+			return err
+		}
+	}
 	built, err := takeBuild(r.Context(), body.Bytes)
 	if err != nil {
 		return err
@@ -172,7 +188,7 @@ type generation struct {
 // model.
 func (s *Server) prepare(w http.ResponseWriter, r *http.Request, d Dialect, route Route,
 	held *serving) (list []*generation, err error) {
-	err = s.withBody(r, func(body []byte) error {
+	err = s.withBody(r, s.askElsewhere(w, r, d, route), func(body []byte) error {
 		list, err = s.prepareBody(w, r, d, route, body, held)
 		return err
 	})

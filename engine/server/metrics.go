@@ -21,6 +21,7 @@ import (
 type metrics struct {
 	registry         *prometheus.Registry
 	requests         *prometheus.CounterVec
+	elsewhere        *prometheus.CounterVec
 	promptTokens     prometheus.Counter
 	prefixCacheHits  prometheus.Counter // in tokens, as in vLLM
 	generationTokens prometheus.Counter
@@ -46,6 +47,10 @@ func newMetrics(models Models) *metrics {
 		requests: prometheus.NewCounterVec(
 			prometheus.CounterOpts{Name: "headroom_http_requests_total",
 				Help: "HTTP requests by route and status."}, []string{"route", "status"}),
+		elsewhere: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "headroom_machine_requests_total",
+				Help: "Requests that other machines have answered, by the machine's name."},
+			[]string{"machine"}),
 		promptTokens: counter("headroom_prompt_tokens_total",
 			"Prompt tokens, computed or cached."),
 		prefixCacheHits: counter("headroom_prefix_cache_hits_total",
@@ -88,7 +93,8 @@ func newMetrics(models Models) *metrics {
 				Help:    "Mean time between the tokens of a request.",
 				Buckets: prometheus.ExponentialBuckets(0.001, 2, 12)}),
 	}
-	m.registry.MustRegister(m.requests, m.promptTokens, m.prefixCacheHits, m.generationTokens,
+	m.registry.MustRegister(m.requests, m.elsewhere, m.promptTokens, m.prefixCacheHits,
+		m.generationTokens,
 		m.draftTokens, m.acceptedTokens, m.draftModelTokens, m.draftModelAccepted,
 		m.blockTokens, m.blockAccepted, m.predictionTokens, m.predictionAccepted,
 		m.noDrafts, m.decode, m.decodeWithout, m.reasoningTokens, m.firstToken, m.perToken,
@@ -105,6 +111,10 @@ func (m *metrics) handler() http.Handler {
 func (m *metrics) request(route string, status int) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 }
+
+// forwarded counts a request that another machine answers. People name their machines, and there
+// are few.
+func (m *metrics) forwarded(machine string) { m.elsewhere.WithLabelValues(machine).Inc() }
 
 // generation counts a generation at its end, successful or not.
 func (m *metrics) generation(u engine.Usage, reasoningTokens int, rec *record) {

@@ -24,6 +24,7 @@ type record struct {
 	client    string // the client's own ID of the request; "": none
 	key       string // the name of the API key; "": it has none
 	model, id string
+	machine   string // that answers, if it is another one; "": this one does
 	prompt    engine.Usage
 	used      guard.Used // by all answers
 	timing    engine.Timing
@@ -128,7 +129,10 @@ func (rec *record) attributes(method, path string, status int, took time.Duratio
 	if rec.key != "" && !rec.private {
 		list = append(list, slog.String("key", rec.key))
 	}
-	if rec.model != "" {
+	if rec.machine != "" {
+		list = append(list, slog.String("machine", rec.machine), slog.String("model",
+			rec.withoutKeys(rec.model)))
+	} else if rec.model != "" {
 		u, t := rec.prompt, rec.timing
 		list = append(list, slog.String("model", rec.model), slog.String("id", rec.id),
 			slog.String("finish", rec.finish),

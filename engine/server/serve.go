@@ -17,6 +17,10 @@ type ServeOptions struct {
 	Closing func()
 	Limits  Limits
 	Log     *slog.Logger // nil: slog.Default()
+	// TLS returns a listener of TLS connections over one of plain ones. The limits apply to the
+	// plain ones, so that handshakes count. A connection beyond them is closed without an answer.
+	// nil: plain HTTP.
+	TLS func(net.Listener) net.Listener
 }
 
 // Serve answers requests on the listener until ctx ends. Then it accepts no new requests, calls
@@ -43,7 +47,12 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, o ServeOptions) 
 		srv.RegisterOnShutdown(o.Closing)
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(limited) }()
+	serving := net.Listener(limited)
+	if o.TLS != nil {
+		limited.silent = true
+		serving = o.TLS(limited)
+	}
+	go func() { failed <- srv.Serve(serving) }()
 	select {
 	case err := <-failed:
 		return err

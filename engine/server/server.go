@@ -20,6 +20,7 @@
 //	vectors.go                         vectors and scores
 //	whole.go, stream.go, framing.go    whole and streamed answers
 //	document.go                        answers that are one document
+//	elsewhere.go                       requests that other machines answer
 //	serving.go                         how a request waits for its model and holds it
 //	move.go                            requests that outlive the model's process
 //	follow.go                          work that a client follows, such as a download
@@ -148,6 +149,10 @@ type ModelInfo struct {
 	State         ModelState
 	ContextTokens int    // 0: unknown
 	Engine        Engine // nil unless State is Loaded
+	// Machines are the names of the other machines that have the model. OnlyElsewhere says that
+	// this one does not.
+	Machines      []string
+	OnlyElsewhere bool
 	// Base is the ID of the model if this entry is one of its adapters; "": it is none.
 	Base string
 
@@ -181,9 +186,11 @@ type Options struct {
 	// Pull downloads a model for a client; see Resources.Pull. nil: no model can be downloaded.
 	Pull pullFunc
 	// Delete deletes a model for a client; see Resources.Delete. nil: no model can be deleted.
-	Delete  deleteFunc
-	Log     *slog.Logger // nil: slog.Default()
-	Version string       // of the program; a part of system_fingerprint
+	Delete deleteFunc
+	// Elsewhere answers requests by the engines of other machines. nil: none does.
+	Elsewhere Elsewhere
+	Log       *slog.Logger // nil: slog.Default()
+	Version   string       // of the program; a part of system_fingerprint
 
 	// MaxBodyBytes limits the body of a request. 0: 16 MiB, three times a context of a million
 	// tokens as JSON.
@@ -204,6 +211,7 @@ type Server struct {
 	version      string
 	pull         pullFunc
 	delete       deleteFunc
+	elsewhere    Elsewhere
 	metrics      *metrics
 	maxBodyBytes int64
 	keepAlive    time.Duration
@@ -218,7 +226,8 @@ type Server struct {
 // New returns a Server.
 func New(o Options) *Server {
 	s := &Server{models: o.Models, dialects: o.Dialects, defaults: o.Defaults, log: o.Log,
-		version: o.Version, pull: o.Pull, delete: o.Delete, spare: NewSpare(),
+		version: o.Version, pull: o.Pull, delete: o.Delete, elsewhere: o.Elsewhere,
+		spare:   NewSpare(),
 		metrics: newMetrics(o.Models), maxBodyBytes: o.MaxBodyBytes, keepAlive: o.KeepAlive,
 		writeTimeout: o.WriteTimeout, routes: http.NewServeMux(), byPattern: map[string]Dialect{}}
 	access := o.Guard
@@ -250,21 +259,31 @@ func New(o Options) *Server {
 	s.routes.HandleFunc("GET /openapi.json", s.handleOpenAPI)
 	s.routes.HandleFunc("/", s.handleUnknown)
 
-	open := http.NewServeMux() // the routes that need no key
-	open.HandleFunc("GET /health", s.handleHealth)
-	open.HandleFunc("GET /ready", s.handleReady)
-	open.Handle("/", access.Key(s.refuse, noteCaller(s.routes)))
-	s.handler = s.observe(access,
-		Recover(s.log, s.renderError, access.Origin(s.refuse, access.CORS(open))))
+	s.handler = s.observe(access, Recover(s.log, s.renderError, access.Origin(s.refuse,
+		access.CORS(s.withHealth(access.Key(s.refuse, noteCaller(s.routes)))))))
 	return s
 }
 
-// Inside answers requests of this program itself, such as those of batches. They pass neither
-// Options.Guard nor the network. The context of a request says whose it is; see guard.WithCaller
-// and guard.Background.
-func (s *Server) Inside() http.Handler {
-	return s.observe(&guard.Guard{}, Recover(s.log, s.renderError, noteCaller(s.routes)))
+// withHealth adds the routes that need no key.
+func (s *Server) withHealth(keyed http.Handler) http.Handler {
+	open := http.NewServeMux()
+	open.HandleFunc("GET /health", s.handleHealth)
+	open.HandleFunc("GET /ready", s.handleReady)
+	open.Handle("/", keyed)
+	return open
 }
+
+// Inside answers requests that do not pass Options.Guard: those of this program itself, such as
+// those of batches, and of paired machines. The context of a request says whose it is; see
+// guard.WithCaller and guard.Background.
+func (s *Server) Inside() http.Handler {
+	return s.observe(&guard.Guard{}, Recover(s.log, s.renderError,
+		s.withHealth(noteCaller(s.routes))))
+}
+
+// Refuse answers a request that is not allowed, as the server does. Nothing may have been written
+// before. The error is a Problem.
+func (s *Server) Refuse(w http.ResponseWriter, r *http.Request, err error) { s.refuse(w, r, err) }
 
 // ownPaths are the paths of the server's own routes. Their method is GET.
 var ownPaths = []string{"/health", "/metrics", "/openapi.json", "/ready"}

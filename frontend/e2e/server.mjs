@@ -101,7 +101,9 @@ export async function startBinary(path, plant = plantModels) {
   };
   const finishDownload = await plant(home);
   const startedAt = performance.now();
-  const child = spawn(path, ['serve', '--host', '127.0.0.1', '--port', '0'], {
+  const address = ['--host', '127.0.0.1', '--port', '0'];
+  const forMachines = ['--machines-host', '127.0.0.1', '--machines-port', '0'];
+  const child = spawn(path, ['serve', ...address, ...forMachines], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });

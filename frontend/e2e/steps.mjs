@@ -4,6 +4,7 @@
 // the step was skipped.
 import { adaptSteps } from './adapt-steps.mjs';
 import { agentsSteps } from './agents-steps.mjs';
+import { machinesSteps } from './machines-steps.mjs';
 import { answerSteps } from './answer-steps.mjs';
 import { cacheSteps } from './cache-steps.mjs';
 import { chatSteps } from './chat-steps.mjs';
@@ -37,6 +38,7 @@ const all = [
   ...modelsSteps,
   ...adaptSteps,
   ...settingsSteps,
+  ...machinesSteps,
   ...memorySteps,
   ...systemSteps,
   ...transferSteps,

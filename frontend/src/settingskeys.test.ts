@@ -22,6 +22,8 @@ const pages =
 /** For each key whose name differs in the source of its page: the name there. */
 const elsewhere: Record<string, string> = {
   pauseWatching: 'store.pauseWatching(', // the Models page
+  shareWithMachines: 'pairing.change({ on })', // the card of machines
+  findMachines: 'pairing.change({ find })',
   hubEndpoint: 'store.changeHub({ endpoint', // the hub's form, on the Models page
   maxSize: 'maxBytes',
   minFree: 'minFreeBytes',
@@ -48,6 +50,7 @@ const fileOnly: Record<string, string> = {
   noPreload: tuning,
   preferPrefill: tuning,
   maxPrefillStallMs: tuning,
+  machinesPort: 'the default suits all but unusual networks: a flag sets it, too',
   aliases: 'for clients that ask for a model by a fixed name',
   kvGroupSize: tuning,
   kvBoundaryLayers: tuning,

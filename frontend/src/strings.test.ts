@@ -24,7 +24,7 @@ const exempt: Record<string, string> = {
 };
 
 /** Single capitalized words that are names of keys, drag types and schemas. */
-const names = new Set('Backspace Delete End Enter Escape Files Home Job Tab'.split(' '));
+const names = new Set('Backspace Delete End Enter Escape Files Home Job Sharing Tab'.split(' '));
 
 /** Attributes that a browser shows or a screen reader says. */
 const spoken = /^(aria-(description|label|valuetext)|alt|label|placeholder|title)$/;

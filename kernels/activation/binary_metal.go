@@ -33,6 +33,13 @@ type binaryParams struct{ Cols, XStride, YStride, OutStride uint32 }
 
 const binaryThreads = 256
 
+// Every thread computes its elements alone.
+var binaryChoice = &gpu.Choice{Name: "activation/threads", Values: gpu.ColumnThreads,
+	Untuned: "256"}
+
+// Choices returns how the kernels of this family may divide their work.
+func Choices() []*gpu.Choice { return []*gpu.Choice{binaryChoice} }
+
 // metal encodes f. Contiguous tensors are treated as one long row.
 func (f function) metal(c *gpu.Context, x, y, out kernels.Tensor) {
 	if out.Cols == 0 {
@@ -48,8 +55,8 @@ func (f function) metal(c *gpu.Context, x, y, out kernels.Tensor) {
 	}
 	p := binaryParams{Cols: uint32(out.Cols / width), XStride: uint32(x.Stride / width),
 		YStride: uint32(y.Stride / width), OutStride: uint32(out.Stride / width)}
-	k.Dispatch(c, p, gpu.RowsByColumns(out.Rows, out.Cols/width, binaryThreads), gpu.Read(x),
-		gpu.Read(y), gpu.Write(out))
+	k.Dispatch(c, p, c.TunedColumns(binaryChoice, out.Rows, out.Cols/width, binaryThreads),
+		gpu.Read(x), gpu.Read(y), gpu.Write(out))
 }
 
 // Metal implements gpu.Op.

@@ -73,7 +73,7 @@ type kvAppendParams struct {
 	Spans                        int32
 }
 
-const kvAppendSimdgroups = 4 // per threadgroup
+const kvAppendSimdgroups = 4 // per threadgroup, untuned
 
 // Metal implements gpu.Op. Each simdgroup appends one row of one head of K or of V.
 func (o *Append) Metal(c *gpu.Context) {
@@ -97,11 +97,11 @@ func (o *Append) Metal(c *gpu.Context) {
 		k = kvAppendKernels.add(key,
 			gpu.NewKernel[kvAppendParams](kvAppendSource, "kv_append", constants...))
 	}
+	sg := c.Choose(appendSimdgroups, cache.shape(o.K.Rows, parts), kvAppendSimdgroups)
 	g := gpu.Grid{
-		Groups: metal.Size{X: o.K.Rows,
-			Y: (parts*cache.KVHeads + kvAppendSimdgroups - 1) / kvAppendSimdgroups, Z: 1},
-		Threads:          metal.Size{X: 32 * kvAppendSimdgroups, Y: 1, Z: 1},
-		ThreadgroupBytes: kvAppendSimdgroups * cache.HeadDim,
+		Groups:           metal.Size{X: o.K.Rows, Y: (parts*cache.KVHeads + sg - 1) / sg, Z: 1},
+		Threads:          metal.Size{X: 32 * sg, Y: 1, Z: 1},
+		ThreadgroupBytes: (sg*cache.HeadDim + 15) &^ 15,
 	}
 	k.Dispatch(c, p, g, gpu.Read(o.K), gpu.Read(o.V),
 		gpu.Ints(spansAndPages(c, o.Spans, cache.PageTokens)),

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -36,9 +37,9 @@ func metalDevice(t *testing.T) *gpu.Device {
 	return d
 }
 
-// TestMetalSimdgroups: the number of simdgroups of a threadgroup changes no bits, with rows that
-// see all of a segment and rows that do not.
-func TestMetalSimdgroups(t *testing.T) {
+// TestMetalDecodeChoices: the numbers of simdgroups and vectors of a threadgroup change no bits,
+// with rows that see all of a segment and rows that do not.
+func TestMetalDecodeChoices(t *testing.T) {
 	d := metalDevice(t)
 	f16, k8, v4 := FloatFormat(kernels.F16), affine(8, 64), affine(4, 32)
 	for _, s := range []shape{
@@ -48,20 +49,33 @@ func TestMetalSimdgroups(t *testing.T) {
 			spans: [][3]int{{280, 1}}},
 	} {
 		var want []byte
-		for _, simdgroups := range []int{4, 2, 8} {
+		for _, chosen := range [][2]int{{4, 8}, {2, 1}, {8, 2}, {4, 3}} {
 			o := s.build(d, rand.New(rand.NewPCG(1, 2)))
-			o.simdgroups = simdgroups
-			d.Run(o)
-			if err := d.Sync(); err != nil {
-				t.Fatal(err)
+			tuned := map[gpu.Key]int{}
+			for range 3 { // the simdgroups that are chosen depend on the vectors
+				d.SetTuned(maps.Clone(tuned))
+				clear(o.Out.Bytes())
+				d.OnChoice(func(key gpu.Key, _ int) {
+					switch key.Choice {
+					case decodeSimdgroups:
+						tuned[key] = chosen[0]
+					case decodeVectors:
+						tuned[key] = chosen[1]
+					}
+				})
+				d.Run(o)
+				d.OnChoice(nil)
+				if err := d.Sync(); err != nil || len(tuned) < 2 {
+					t.Fatalf("%d keys, %v", len(tuned), err)
+				}
 			}
 			got := o.Out.Elements()
 			if want == nil {
 				want = bytes.Clone(got)
 			}
 			if !bytes.Equal(got, want) {
-				t.Errorf("%s: %d simdgroups give other bits than 4 at byte %d", s.name(),
-					simdgroups, firstDifference(got, want))
+				t.Errorf("%s: %d simdgroups and %d vectors give other bits at byte %d",
+					s.name(), chosen[0], chosen[1], firstDifference(got, want))
 			}
 		}
 	}

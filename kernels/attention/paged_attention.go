@@ -62,8 +62,6 @@ type Attention struct {
 	partials []float32 // records of split spans, in scratch that threads share
 	exact    bool      // activations stay float32
 	threads  int       // number of threads of the current CPU call
-
-	simdgroups int // of a threadgroup in paged_attention.metal; 0 means chosen by the work
 }
 
 // paged_attention.h repeats tileTokens and segmentTokens.

@@ -85,8 +85,34 @@ func (o *Attention) Metal(c *gpu.Context) {
 		o.metalPrefill(c)
 	}
 	if vectors > 0 {
-		o.metalDecode(c, vectors)
+		o.metalDecode(c, o.metalSpread(c, vectors))
 	}
+}
+
+// metalSpread returns how many vectors a block has: at most most, and fewer where that leaves cores
+// of the GPU idle. It changes no bits. Each block reads the keys and values again, which a cache
+// then holds.
+func (o *Attention) metalSpread(c *gpu.Context, most int) int {
+	vectors, n := most, o.metalThreadgroups(most)
+	for ; vectors > 1 && o.metalThreadgroups((vectors+1)/2) <= metalFew; vectors = (vectors + 1) / 2 {
+	}
+	return min(most, c.Choose(decodeVectors, o.Cache.shape(n, most), vectors))
+}
+
+// metalThreadgroups returns how many threadgroups metalDecode takes with blocks of a number of
+// vectors.
+func (o *Attention) metalThreadgroups(vectors int) int {
+	n := 0
+	for i := range o.Spans {
+		_, s := o.parts(i)
+		if s.Rows == 0 {
+			continue
+		}
+		blocks, segments := o.metalBlocks(&s, metalForm{vectors: vectors, segment: metalSegment,
+			full: metalFull})
+		n += blocks * max(1, segments) * o.Cache.KVHeads
+	}
+	return n
 }
 
 // parts splits span i into the rows for the matrix kernel and all other rows. Either may be empty.
@@ -115,8 +141,9 @@ func (o *Attention) metalParams() attentionParams {
 // metalDecode dispatches paged_attention.metal. A threadgroup computes a block of vectors of a KV
 // head, or one segment of it if the span has few blocks.
 func (o *Attention) metalDecode(c *gpu.Context, vectors int) {
-	t := o.metalTable(c, metalForm{vectors: vectors, segment: metalSegment, full: metalFull})
-	sg := o.metalSimdgroups(max(1, t.segments)*o.Cache.KVHeads*t.blocks, vectors)
+	t := o.metalTable(c, metalForm{vectors: vectors, segment: metalSegment, full: metalFull,
+		split: decodeSplit})
+	sg := o.metalSimdgroups(c, max(1, t.segments)*o.Cache.KVHeads*t.blocks, vectors)
 	attend := o.metalKernel(&attendKernels, attentionSource, "attend", vectors, sg)
 	o.dispatch(c, attend, t, vectors, sg, o.metalBytes(vectors, sg))
 }
@@ -132,20 +159,23 @@ func (o *Attention) metalBytes(vectors, simdgroups int) int {
 
 // metalSimdgroups returns how many simdgroups each of n threadgroups has. It changes no bits. Few
 // threadgroups leave cores idle, so each has more simdgroups and ends sooner.
-func (o *Attention) metalSimdgroups(n, vectors int) int {
-	switch {
-	case o.simdgroups > 0:
-		return o.simdgroups
-	case n <= metalFew && o.metalBytes(vectors, 8) <= msl.MaxThreadgroupMemoryBytes:
-		return 8
+func (o *Attention) metalSimdgroups(c *gpu.Context, n, vectors int) int {
+	untuned := 4
+	fits := o.metalBytes(vectors, 8) <= msl.MaxThreadgroupMemoryBytes
+	if n <= metalFew && fits {
+		untuned = 8
 	}
-	return 4
+	sg := c.Choose(decodeSimdgroups, o.Cache.shape(n, vectors), untuned)
+	if sg == 8 && !fits {
+		return 4
+	}
+	return sg
 }
 
 // metalPrefill dispatches prefill_attention.metal in the same way.
 func (o *Attention) metalPrefill(c *gpu.Context) {
 	t := o.metalTable(c, metalForm{prefill: true, vectors: metalTileVectors,
-		segment: metalTileSegment, full: metalTileFull})
+		segment: metalTileSegment, full: metalTileFull, split: prefillSplit})
 	attend := o.metalKernel(&prefillKernels, prefillSource, "attend_prefill", metalTileVectors,
 		metalTileSimdgroups)
 	o.dispatch(c, attend, t, metalTileVectors, metalTileSimdgroups, 0)
@@ -207,10 +237,11 @@ func (o *Attention) dispatch(c *gpu.Context, attend *gpu.Kernel[attentionParams]
 
 // metalForm describes how one of the two kernels divides its work.
 type metalForm struct {
-	prefill bool // computes the prefill rows rather than all others
-	vectors int  // vectors per block
-	segment int  // positions per record
-	full    int  // threadgroups that fill a GPU
+	prefill bool        // computes the prefill rows rather than all others
+	vectors int         // vectors per block
+	segment int         // positions per record
+	full    int         // threadgroups that fill a GPU, which have all segments of their vectors
+	split   *gpu.Choice // of full
 }
 
 // attentionTable holds an AttentionSpan of common/attention.h for each span with rows of a form,
@@ -234,12 +265,15 @@ func (o *Attention) metalTable(c *gpu.Context, f metalForm) attentionTable {
 	}
 	var t attentionTable
 	size, pageTokens := 0, o.Cache.PageTokens
+	mostRows, longest := 0, 0 // of a span
 	for i := range o.Spans {
 		if s := part(i); s.Rows > 0 {
 			t.spans++
 			size += fields + (s.Pos+s.Rows+pageTokens-1)/pageTokens
+			mostRows, longest = max(mostRows, s.Rows), max(longest, s.Pos+s.Rows)
 		}
 	}
+	f.full = c.Choose(f.split, o.Cache.shape(mostRows*o.group(), longest), f.full)
 	t.ints = c.Table(size)
 	at, entry := fields*t.spans, t.ints
 	for i := range o.Spans {
@@ -247,15 +281,8 @@ func (o *Attention) metalTable(c *gpu.Context, f metalForm) attentionTable {
 		if s.Rows == 0 {
 			continue
 		}
-		own := (s.Rows*o.group() + f.vectors - 1) / f.vectors
+		own, n := o.metalBlocks(&s, f)
 		first := o.seenFrom(s.Pos) / f.segment
-		n := (o.seenTo(&s, s.Pos+s.Rows-1)-1)/f.segment + 1 - first
-		if o.SinkTokens > 0 && first > 0 {
-			n++ // the segment of the sink tokens
-		}
-		if n == 1 || own*o.Cache.KVHeads >= f.full {
-			n = 0
-		}
 		copy(entry, []int32{int32(s.Row), int32(s.Rows), int32(s.Pos), int32(at - fields*t.spans),
 			int32(t.blocks), int32(n), int32(first), int32(t.records)})
 		entry = entry[fields:]
@@ -265,4 +292,19 @@ func (o *Attention) metalTable(c *gpu.Context, f metalForm) attentionTable {
 		t.segments = max(t.segments, n)
 	}
 	return t
+}
+
+// metalBlocks returns how many blocks of vectors a span has, and the number of segments that each
+// is split into, or 0.
+func (o *Attention) metalBlocks(s *kernels.Span, f metalForm) (blocks, segments int) {
+	blocks = (s.Rows*o.group() + f.vectors - 1) / f.vectors
+	first := o.seenFrom(s.Pos) / f.segment
+	segments = (o.seenTo(s, s.Pos+s.Rows-1)-1)/f.segment + 1 - first
+	if o.SinkTokens > 0 && first > 0 {
+		segments++ // the segment of the sink tokens
+	}
+	if segments == 1 || blocks*o.Cache.KVHeads >= f.full {
+		return blocks, 0
+	}
+	return blocks, segments
 }

@@ -39,6 +39,11 @@ type Context struct {
 	barriers  int     // recorded since the device was made
 	commits   kernels.Ticket
 	err       error
+	lost      bool                       // err is that of work which the GPU did not complete
+	seconds   float64                    // of the GPU, for all work that was waited for
+	tuned     map[Key]int                // of SetTuned
+	chosen    func(key Key, untuned int) // of OnChoice
+	pace      pace
 }
 
 // recorder is Commands with a ring for their parameters.
@@ -47,6 +52,7 @@ type recorder struct {
 	params     metal.Buffer
 	used       int // bytes of params
 	dispatches int
+	work       float64 // seconds by estimate of its dispatches; see pace
 	committed  bool
 	ticket     kernels.Ticket // of the commit
 	tables     []tableAt
@@ -213,7 +219,8 @@ func (c *Context) commit() {
 		c.commits++
 		rec.committed, rec.ticket = true, c.commits
 	}
-	c.accesses = c.accesses[:0]
+	// Hazards do not cross commits, and equal passes then use the same scratch memory.
+	c.accesses, c.scratch.next = c.accesses[:0], 0
 }
 
 // wait waits for a recorder's work and clears it.
@@ -221,10 +228,17 @@ func (c *Context) wait(rec *recorder) {
 	if rec.committed {
 		op := c.op // of the recording in progress
 		c.op = ""
-		c.fail(rec.commands.Wait())
+		if err := rec.commands.Wait(); err != nil {
+			c.lost = true
+			c.fail(err)
+		}
 		c.op = op
+		took := rec.commands.GPUTime()
+		c.seconds += took
+		c.pace.observe(rec.work, took)
 	}
 	rec.used, rec.dispatches, rec.committed, rec.tables = 0, 0, false, rec.tables[:0]
+	rec.work = 0
 }
 
 // sync waits for all work.

@@ -88,7 +88,7 @@ func (d *Device) NewBuffer(bytes int) *kernels.Buffer {
 			d.context.fail(err)
 			return &kernels.Buffer{Bytes: make([]byte, bytes), Size: bytes, Handle: &memory{}}
 		}
-		d.owned = append(d.owned, b)
+		d.owned, d.memory = append(d.owned, b), append(d.memory, b)
 		return &kernels.Buffer{Bytes: b.Bytes(), Size: bytes, Handle: oneBuffer(b)}
 	}
 	page := d.m.Facts().PageBytes
@@ -168,6 +168,10 @@ func (d *Device) Run(op kernels.Op) {
 			"the model on the CPU", op.Name()))
 	}
 	d.context.op = op.Name()
+	if d.context.pace.bound > 0 {
+		d.context.runBounded(o)
+		return
+	}
 	o.Metal(&d.context)
 }
 

@@ -19,6 +19,16 @@ func RowsByColumns(rows, cols, threads int) Grid {
 		Threads: metal.Size{X: threads, Y: 1, Z: 1}}
 }
 
+// ColumnThreads are the values of a choice for TunedColumns.
+var ColumnThreads = []int{64, 128, 256, 512}
+
+// TunedColumns is RowsByColumns with the number of threads that choice has for these sizes. untuned
+// is the number where nothing was measured.
+func (c *Context) TunedColumns(choice *Choice, rows, cols, untuned int) Grid {
+	return RowsByColumns(rows, cols,
+		c.Choose(choice, Shape{Octave(rows), Octave(cols)}, untuned))
+}
+
 // Aligned16 reports whether every row of each tensor begins and ends at a multiple of 16 bytes, so
 // that kernels may use vector loads.
 func Aligned16(tensors ...kernels.Tensor) bool {

@@ -14,9 +14,9 @@ import (
 // input is the X of an operator: its float32 rows and, if a quantized weight multiplies them in
 // integers, the same rows rounded to 8 bits in scratch.
 //
-// With C = paddedChunks(K), scratch holds codes int8 [M, 2, C*64]: each row in order, and again
-// separated into even and odd elements (SPLIT_CHUNKS in policy.h). Then follow the float32 params
-// of each row [M, 8*C]:
+// With C = paddedChunks(K), scratch holds for each row codes int8 [2, C*64], in order and again
+// separated into even and odd elements (SPLIT_CHUNKS in policy.h), and a gap. Then follow the
+// float32 params of each row [M, 8*C]:
 //
 //	scale    [C]   of each chunk of 64 elements: amax/127
 //	scale32  [2C]  the same, twice: of each 32 elements
@@ -42,9 +42,10 @@ type packing struct {
 }
 
 const (
-	packRows    = 16 // rows of a block
-	splitStep   = 32 // elements of a step of split rows
-	splitPanels = 8  // panels that a thread multiplies with the same split rows
+	packRows    = 16  // rows of a block
+	rowGap      = 128 // bytes after the codes of a row (MATMUL_ROW_GAP)
+	splitStep   = 32  // elements of a step of split rows
+	splitPanels = 8   // panels that a thread multiplies with the same split rows
 )
 
 // packingOf returns the packing that a weight's panels need. Weights of floats need none.
@@ -93,6 +94,9 @@ const (
 func chunks(k int) int       { return (k + chunk - 1) / chunk }
 func paddedChunks(k int) int { return (chunks(k) + 15) &^ 15 }
 
+// rowCodes returns the bytes from the codes of a row of width k to those of the next one.
+func rowCodes(k int) int { return paddedChunks(k)*2*chunk + rowGap }
+
 // plan prepares the input for x and returns how many bytes of scratch it needs.
 func (in *input) plan(c *cpu.Context, x kernels.Tensor, parts []Part) int {
 	in.x, in.rounds, in.packing, in.splits = x, false, packing{}, false
@@ -108,7 +112,7 @@ func (in *input) plan(c *cpu.Context, x kernels.Tensor, parts []Part) int {
 }
 
 func (in *input) roundedBytes() int {
-	return in.x.Rows * paddedChunks(in.x.Cols) * (2*chunk + 4*chunkParams)
+	return in.x.Rows * (rowCodes(in.x.Cols) + paddedChunks(in.x.Cols)*4*chunkParams)
 }
 
 // planPacked, called after plan, prepares the input to pack all rows if there are enough of them,
@@ -153,13 +157,13 @@ func roundGrain(k int) int { return 1 + 1<<15/max(k, 1) }
 // codes returns row r in 8 bits, in order.
 func (in *input) codes(r int) []int8 {
 	n := paddedChunks(in.x.Cols) * chunk
-	return unsafe.Slice((*int8)(unsafe.Pointer(&in.scratch[r*2*n])), n)
+	return unsafe.Slice((*int8)(unsafe.Pointer(&in.scratch[r*rowCodes(in.x.Cols)])), n)
 }
 
 // params returns row r's scales and sums, as input describes them.
 func (in *input) params(r int) []float32 {
 	n := paddedChunks(in.x.Cols) * chunkParams
-	at := in.x.Rows*paddedChunks(in.x.Cols)*2*chunk + r*n*4
+	at := in.x.Rows*rowCodes(in.x.Cols) + r*n*4
 	return unsafe.Slice((*float32)(unsafe.Pointer(&in.scratch[at])), n)
 }
 

@@ -10,8 +10,8 @@
 // and scales halved, and there are no biases. An offset makes its elements unsigned bytes for the
 // products, and what the offset adds to a dot is subtracted again, exactly. All paths use this
 // arithmetic and differ only in their loops: few rows of activations read packed weights directly
-// (int8_few.h), some read a slice of them (int8_slice.h), and many share a panel (int8_panel.h,
-// int8_amx.h).
+// (int8_few.h), some read a slice of them (int8_slice.h, int8_slice4.h), and many share a panel
+// (int8_panel.h, int8_amx.h).
 #ifdef ISA
 #include "../common/affine.h"
 #include "../common/mxfp4.h"
@@ -22,15 +22,24 @@
 #include "int8_panel.h"
 #if MAX_SLICE_ROWS
 #include "int8_slice.h"
+#include "int8_slice4.h"
 #endif
 
 static const struct matmul_policy KERNEL(policy) = {MAX_SLICE_ROWS ? MAX_SLICE_ROWS : MAX_FEW_ROWS,
-                                                    PANEL_SPLIT, WEIGHT_STREAMS};
+                                                    PANEL_SPLIT, WEIGHT_STREAMS, MAX_SLICE4_ROWS};
 
 static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q,
                               const float *params, const void *packed, const matmul_rows *r,
                               void *scratch) {
-    if (r->count <= MAX_FEW_ROWS) KERNEL(few_rows)(w, from, to, q, params, r);
+#if MAX_SLICE_ROWS
+    // With fewer units, adding up the accumulators costs one or two rows more than slices save.
+    if (w->bits == 4 && r->count <= MAX_SLICE4_ROWS &&
+        (r->count > 2 || w->k / matmul_unit(w) >= 16))
+        KERNEL(slice4_rows)(w, from, to, q, params, r);
+    else
+#endif
+        if (r->count <= MAX_FEW_ROWS)
+        KERNEL(few_rows)(w, from, to, q, params, r);
 #if MAX_SLICE_ROWS
     else if (r->count <= MAX_SLICE_ROWS) KERNEL(slice_rows)(w, from, to, q, params, r);
 #endif
@@ -38,7 +47,7 @@ static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, 
 }
 
 #if ISA == ISA_VNNI
-static const struct matmul_policy policy_amx = {MAX_SLICE_ROWS_AMX, PANEL_SPLIT, WEIGHT_STREAMS};
+static const struct matmul_policy policy_amx = {MAX_SLICE_ROWS_AMX, PANEL_SPLIT, WEIGHT_STREAMS, 0};
 
 // GCC before 11 does not support AMX, and clang allows one set of targets for a function.
 #if !defined(__clang__) && __GNUC__ >= 11
@@ -50,8 +59,8 @@ static const struct matmul_policy policy_amx = {MAX_SLICE_ROWS_AMX, PANEL_SPLIT,
 static void int8_rows_amx(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q,
                           const float *params, const void *packed, const matmul_rows *r,
                           void *scratch) {
-    if (r->count <= MAX_SLICE_ROWS_AMX)
-        KERNEL(int8_rows)(w, from, to, q, params, packed, r, scratch);
+    if (r->count <= MAX_FEW_ROWS) KERNEL(few_rows)(w, from, to, q, params, r);
+    else if (r->count <= MAX_SLICE_ROWS_AMX) KERNEL(slice_rows)(w, from, to, q, params, r);
     else KERNEL(amx_rows)(w, from, to, packed, r, scratch);
 }
 #endif

@@ -228,7 +228,7 @@ static void KERNEL(few_rows)(const matmul_weight *w, int64_t from, int64_t to, c
         for (int i = 0; i < FEW_ROWS; i++) { // three rows run as four, with the last one twice
             const int64_t row = matmul_out_row(r, m + (i < rows ? i : rows - 1)),
                           x = row / r->per_input;
-            codes[i] = q + (2 * x + (w->bits == 4)) * c * 64;
+            codes[i] = q + x * matmul_row_bytes(w->k) + (w->bits == 4) * c * 64;
             row_params[i] = params + x * MATMUL_PARAMS * c;
             out[i] = r->out + row * r->out_stride + from;
         }

@@ -60,7 +60,7 @@ static inline void pack_rows(int64_t k, const struct matmul_packing *p, const ma
         float *params = (float *)(codes + o.units * PACK_ROWS * unit);
         for (int64_t i = 0; i < PACK_ROWS && b * PACK_ROWS + i < r->count; i++) {
             const int64_t x = matmul_out_row(r, b * PACK_ROWS + i) / r->per_input;
-            const int8_t *row = q + (2 * x + (split > 0)) * c * 64;
+            const int8_t *row = q + x * matmul_row_bytes(k) + (split > 0) * c * 64;
             const float *scale = row_params + x * MATMUL_PARAMS * c + (unit == 32 ? c : 0),
                         *sum = row_params + (x * MATMUL_PARAMS + sums) * c;
             for (int64_t u = 0; u < o.units; u++) {

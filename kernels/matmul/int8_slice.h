@@ -22,6 +22,9 @@ typedef struct {
     int count;                          // rows of activations
     matmul_weight w;                    // starts with the slice's first row
     const uint8_t *rows[SLICE_ROWS];    // packed rows of the slice
+    const uint8_t *next[SLICE_ROWS];    // those of the one after it (int8_slice4.h)
+    const uint8_t *ahead;               // what to prefetch (int8_slice4.h)
+    float *out[MAX_SLICE_ROWS];         // outputs of the slice (int8_slice4.h)
 } __attribute__((aligned(64))) slice;
 
 // Transposes the scales or biases of units [u, u+16): a vector per row becomes one per unit.
@@ -176,7 +179,7 @@ static void KERNEL(slice_inputs)(slice *t, const matmul_weight *w, const int8_t 
     t->count = (int)r->count;
     for (int i = 0; i < MAX_SLICE_ROWS; i++) {
         const int64_t x = matmul_out_row(r, i < t->count ? i : t->count - 1) / r->per_input;
-        t->q[i] = q + (2 * x + (w->bits == 4)) * c * 64;
+        t->q[i] = q + x * matmul_row_bytes(w->k) + (w->bits == 4) * c * 64;
         t->scale[i] = params + x * MATMUL_PARAMS * c + scale;
         t->sum[i] = params + x * MATMUL_PARAMS * c + sum;
     }

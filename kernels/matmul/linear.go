@@ -113,12 +113,17 @@ const (
 )
 
 // Stretches implements cpu.Reader. It returns the beginnings of the streams (int8_few.h) in which
-// the worker will read the first rows of its blocks.
+// the worker will read the first rows of its blocks. int8_slice4.h reads one stream.
 func (o *Linear) Stretches(c *cpu.Context, worker int) (all []cpu.Stretch) {
-	streams := max(policyOf(c.ISA).streams, 1)
 	n, left := blocks(o.Parts), readAheadBytes
 	first := grain(c.Threads, n, blockRows*o.X.Cols, 1) * blockRows
 	eachPart(o.Parts, n*worker/c.Threads, n*(worker+1)/c.Threads, func(p *Part, from, to int) {
+		streams := max(policyOf(c.ISA).streams, 1)
+		unit := packingOf(c.ISA, p.W).unit // 0 for weights of floats
+		if p.W.Bits == 4 && unit > 0 && o.X.Rows <= policyOf(c.ISA).slice4Rows &&
+			(o.X.Rows > 2 || p.W.K/unit >= 16) { // as in int8.c
+			streams = 1
+		}
 		for ; from < to && left > 0; from += first {
 			length := (min(first, to-from) + streams - 1) / streams // rows of a stream
 			rows := min(length, 1+left/streams/rowBytes(p.W.Data))

@@ -118,8 +118,15 @@ struct Unit {
 #else
   device const uchar* data;
   ulong first;
+  uint4 ahead[4];   // its elements, if EARLY
 #endif
 };
+
+#if BITS == 0
+// Elements of 16 bits are loaded with the unit, unless many rows of x need the registers. A lane's
+// 64 bytes then come from memory at once, and while those before are used.
+template <int ROWS> inline bool early() { return ROWS <= 2 && ALIGNED && DTYPE != DTYPE_F32; }
+#endif
 
 // Where a weight's rows are in its buffers, in elements.
 struct Places {
@@ -152,9 +159,11 @@ inline uint group_of(uint unit, Groups groups) {
   return BITS == 8 && DTYPE == DTYPE_E4M3 ? unit / groups.units : unit >> groups.shift;
 }
 
-// Loads unit `at` of a row of a weight.
+// Loads unit `at` of a row of a weight of k elements.
+template <int ROWS>
 inline Unit load_unit(device const uint* data, device const uchar* scales,
-                      device const uchar* biases, Places p, ulong row, uint at, Groups groups) {
+                      device const uchar* biases, Places p, ulong row, uint at, Groups groups,
+                      uint k) {
   Unit u;
 #if BITS > 0
   u.codes = load_codes<BITS>(data + row * p.data_stride + at * BITS, ALIGNED);
@@ -164,6 +173,15 @@ inline Unit load_unit(device const uint* data, device const uchar* scales,
 #else
   u.data = (device const uchar*)data;
   u.first = p.data_first + row * p.data_stride;
+  if (early<ROWS>()) {
+#pragma clang loop unroll(full)
+    for (uint part = 0; part < 4; part++) {
+      const uint from = at * UNIT + 8 * part;
+      if (from + 8 <= k) {
+        u.ahead[part] = *(device const uint4*)((device const ushort*)u.data + u.first + from);
+      }
+    }
+  }
 #endif
   return u;
 }
@@ -180,7 +198,11 @@ inline void multiply_add(thread float4 (&sum)[ROWS][NR], thread const Unit (&uni
 #if BITS > 0
     w[r] = decode_eight<BITS>(units[r].codes, part, units[r].params, DTYPE);
 #else
-    w[r] = load_eight(units[r].data, DTYPE, units[r].first + from, k - min(from, k), ALIGNED);
+    if (early<ROWS>() && from + 8 <= k) {
+      w[r] = eight_of(units[r].ahead[part], DTYPE);
+    } else {
+      w[r] = load_eight(units[r].data, DTYPE, units[r].first + from, k - min(from, k), ALIGNED);
+    }
 #endif
   }
 #pragma clang loop unroll(full)
@@ -302,10 +324,10 @@ kernel void linear(
 #pragma clang loop unroll(full)
   for (int r = 0; r < NR; r++) {
     const bool up = GATED && r >= COLUMNS;
-    next[r] = up ? load_unit(up_data, up_scales, up_biases, places_of(p, true), row[r], at,
-                              groups)
-                  : load_unit(data, scales, biases, places_of(p, false), row[r], at,
-                              groups);
+    next[r] = up ? load_unit<ROWS>(up_data, up_scales, up_biases, places_of(p, true), row[r], at,
+                                   groups, p.k)
+                 : load_unit<ROWS>(data, scales, biases, places_of(p, false), row[r], at, groups,
+                                   p.k);
   }
   for (uint from = shard * STEP; from < p.k; from += step) {
     wait_for_x();   // what was there has been used
@@ -322,10 +344,10 @@ kernel void linear(
 #pragma clang loop unroll(full)
     for (int r = 0; r < NR; r++) {
       const bool up = GATED && r >= COLUMNS;
-      next[r] = up ? load_unit(up_data, up_scales, up_biases, places_of(p, true), row[r], at,
-                                groups)
-                    : load_unit(data, scales, biases, places_of(p, false), row[r], at,
-                                groups);
+      next[r] = up ? load_unit<ROWS>(up_data, up_scales, up_biases, places_of(p, true), row[r],
+                                     at, groups, p.k)
+                   : load_unit<ROWS>(data, scales, biases, places_of(p, false), row[r], at,
+                                     groups, p.k);
     }
     if (unit * UNIT >= p.k) {
       continue;

@@ -23,12 +23,13 @@ type variant struct {
 	aligned bool
 	rows    int // rows of x per threadgroup: 1 to 8, or tileRows
 	gated   bool
-	shards  int // of decode kernels: 1 or 2, see shardsOf
+	shards  int // of decode kernels: 1 or 2, see shardsOf; apart: 1, but x is not shared
 }
 
 const (
 	fewRows  = 8
 	tileRows = 32
+	apart    = 3
 )
 
 // linearKernels has every variant. Each width of codes is a separate source, so a model compiles
@@ -45,7 +46,7 @@ var linearKernels = func() map[variant]*gpu.Kernel[linearParams] {
 				all[variant{bits, dtype, aligned, tileRows, false, 0}] =
 					gpu.NewKernel[linearParams](many, "prefill", constants...)
 				for rows := 1; rows <= fewRows; rows *= 2 {
-					for shards := 1; shards <= 2; shards++ {
+					for _, shards := range []int{1, 2, apart} {
 						add := func(name string, gated bool) {
 							all[variant{bits, dtype, aligned, rows, gated, shards}] =
 								gpu.NewKernel[linearParams](few, fmt.Sprintf(name, rows),
@@ -129,6 +130,9 @@ func (p *launch) few(c *gpu.Context) {
 	for p.experts == 0 && rows < fewRows && rows < n {
 		rows *= 2
 	}
+	if rows > 1 {
+		rows = min(rows, c.Choose(rowsTogether, p.shape(min(n, fewRows)), rows))
+	}
 	p.dispatch(c, rows, (n+rows-1)/rows)
 }
 
@@ -184,7 +188,11 @@ func (p *launch) dispatchRange(c *gpu.Context, rows, tiles int, r gpu.Range) {
 		params.UpScalesFirst, params.UpScalesStride = up.Scales.First, up.Scales.Stride
 		params.UpBiasesFirst, params.UpBiasesStride = up.Biases.First, up.Biases.Stride
 	}
-	v := variant{w.Bits, w.DType, aligned, rows, p.up != nil, shardsOf(p.part.W)}
+	form := shardsOf(p.part.W)
+	if form == 1 && c.Choose(sharesX, p.shape(rows), 1) == 0 {
+		form = apart
+	}
+	v := variant{w.Bits, w.DType, aligned, rows, p.up != nil, form}
 	linearKernels[v].Dispatch(c, params, grid,
 		x.Operand, w.Data.Operand, w.Scales.Operand, w.Biases.Operand, p.choice, gpu.Write(out),
 		up.Data.Operand, up.Scales.Operand, up.Biases.Operand)

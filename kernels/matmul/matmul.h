@@ -6,6 +6,9 @@
 
 #define MATMUL_CHUNK 64     // elements of a row of activations that share a scale
 #define MATMUL_PARAMS 8     // scales and sums per padded chunk of a rounded row (input.go)
+// A rounded row of activations has its codes twice (input.go). Rows follow each other with a gap,
+// because loads of lines that are a multiple of 2 or 4 KB apart wait for each other.
+#define MATMUL_ROW_GAP 128
 #define MATMUL_PACK_ROWS 16 // rows of activations in a block (int8_pack.h, split.c)
 
 // What split.c multiplies at a time: elements of a step, rows of activations, and panels of 32 rows
@@ -20,6 +23,7 @@ struct matmul_policy {
     int64_t unpacked_rows; // the largest number of rows of activations that need no packing
     int64_t panel_split;   // PANEL_SPLIT
     int64_t streams;       // WEIGHT_STREAMS
+    int64_t slice4_rows;   // MAX_SLICE4_ROWS
 };
 
 // How rows of activations are packed into blocks (int8_pack.h).
@@ -71,6 +75,11 @@ static inline int64_t matmul_unit(const matmul_weight *w) { return w->group == 3
 // scales.
 static inline int64_t matmul_padded_chunks(int64_t k) {
     return ((k + MATMUL_CHUNK - 1) / MATMUL_CHUNK + 15) & ~(int64_t)15;
+}
+
+// Returns the bytes from the codes of a rounded row to those of the next one.
+static inline int64_t matmul_row_bytes(int64_t k) {
+    return matmul_padded_chunks(k) * 2 * MATMUL_CHUNK + MATMUL_ROW_GAP;
 }
 
 static inline int64_t matmul_out_row(const matmul_rows *r, int64_t i) {

@@ -35,6 +35,7 @@ var (
 	_ = [1]int{}[C.MATMUL_CHUNK-chunk]
 	_ = [1]int{}[C.MATMUL_PARAMS-chunkParams]
 	_ = [1]int{}[C.MATMUL_PACK_ROWS-packRows]
+	_ = [1]int{}[C.MATMUL_ROW_GAP-rowGap]
 	_ = [1]int{}[C.MATMUL_SPLIT_STEP-splitStep]
 	_ = [1]int{}[C.MATMUL_SPLIT_PANELS-splitPanels]
 )
@@ -44,7 +45,8 @@ var policies = func() (all [cpu.NEON + 1]policy) {
 	for isa := cpu.AVX2; isa <= cpu.NEON; isa++ {
 		var p C.struct_matmul_policy
 		C.headroom_matmul_policy(C.int(isa), &p)
-		all[isa] = policy{int(p.unpacked_rows), int(p.panel_split), int(p.streams)}
+		all[isa] = policy{int(p.unpacked_rows), int(p.panel_split), int(p.streams),
+			int(p.slice4_rows)}
 	}
 	return all
 }()

@@ -8,6 +8,7 @@ type policy struct {
 	unpackedRows int // the largest number of rows of activations that need no packing
 	panelSplit   int // packing.split of 4-bit codes
 	streams      int // rows of a weight that are read in parallel
+	slice4Rows   int // the most rows of activations for which codes of 4 bits are read in order
 }
 
 // policyOf returns the policy of an instruction set, zero for cpu.Generic.

@@ -4,6 +4,9 @@
 // MAX_FEW_ROWS          the most rows of activations for int8_few.h, which reads a weight by rows
 // MAX_SLICE_ROWS        the most for int8_slice.h, which reads it in slices; 0: slices are not used
 // MAX_SLICE_ROWS_AMX    MAX_SLICE_ROWS if the matrix unit multiplies panels
+// MAX_SLICE4_ROWS       the most for int8_slice4.h, which multiplies codes of 4 bits; 0: it is not
+//                       used. On a processor with a matrix unit it was not measured and is not
+//                       used.
 // WEIGHT_STREAMS        rows of a weight that are read in parallel. Intel processors prefetch each
 //                       row within a page, and two rows give them more loads in flight. Four rows
 //                       are no faster, and 7 % slower with four rows of activations. AMD Zen 3 is
@@ -16,6 +19,7 @@
 #undef MAX_FEW_ROWS
 #undef MAX_SLICE_ROWS
 #undef MAX_SLICE_ROWS_AMX
+#undef MAX_SLICE4_ROWS
 #undef WEIGHT_STREAMS
 #undef SPLIT_CHUNKS
 #undef PANEL_SPLIT
@@ -26,6 +30,7 @@
 #define MAX_FEW_ROWS 4
 #define MAX_SLICE_ROWS 0
 #define MAX_SLICE_ROWS_AMX 0
+#define MAX_SLICE4_ROWS 0
 #define WEIGHT_STREAMS 1
 #define SPLIT_CHUNKS 1
 #define PANEL_SPLIT 1
@@ -35,6 +40,7 @@
 #define MAX_FEW_ROWS 8
 #define MAX_SLICE_ROWS 0
 #define MAX_SLICE_ROWS_AMX 0
+#define MAX_SLICE4_ROWS 0
 #define WEIGHT_STREAMS 2
 #define SPLIT_CHUNKS 2
 #define PANEL_SPLIT 2
@@ -43,6 +49,7 @@
 #elif ISA == ISA_VNNI
 #define MAX_FEW_ROWS 4
 #define MAX_SLICE_ROWS 16
+#define MAX_SLICE4_ROWS 8
 #define MAX_SLICE_ROWS_AMX 12
 #define WEIGHT_STREAMS 2
 #define SPLIT_CHUNKS 2
@@ -53,6 +60,7 @@
 #define MAX_FEW_ROWS 8
 #define MAX_SLICE_ROWS 0
 #define MAX_SLICE_ROWS_AMX 0
+#define MAX_SLICE4_ROWS 0
 #define WEIGHT_STREAMS 2
 #define SPLIT_CHUNKS 1
 #define PANEL_SPLIT 0

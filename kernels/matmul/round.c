@@ -94,7 +94,7 @@ static void KERNEL(round_rows)(const float *x, ptrdiff_t x_stride, int64_t rows,
                                int8_t *q, float *params) {
     int64_t chunks = (k + 63) / 64, c = matmul_padded_chunks(k);
     for (int64_t r = 0; r < rows;
-         r++, x += x_stride, q += 2 * 64 * c, params += MATMUL_PARAMS * c) {
+         r++, x += x_stride, q += matmul_row_bytes(k), params += MATMUL_PARAMS * c) {
         int8_t *split = q + 64 * c;
         memset(q + 64 * chunks, 0, (size_t)(64 * (c - chunks)));
         memset(split + 64 * chunks, 0, (size_t)(64 * (c - chunks)));

@@ -23,6 +23,17 @@ type combineParams struct {
 
 const combineThreads = 256
 
+// Every thread computes its columns alone, and every simdgroup of route its token.
+var (
+	combineChoice = &gpu.Choice{Name: "moe/combine threads", Values: gpu.ColumnThreads,
+		Untuned: "256"}
+	routeChoice = &gpu.Choice{Name: "moe/route simdgroups", Values: []int{1, 2, 4},
+		Untuned: "2"}
+)
+
+// Choices returns how the kernels of this family may divide their work.
+func Choices() []*gpu.Choice { return []*gpu.Choice{combineChoice, routeChoice} }
+
 // Metal implements gpu.Op.
 func (o *Combine) Metal(c *gpu.Context) {
 	k, width := combine1, 1
@@ -39,7 +50,7 @@ func (o *Combine) Metal(c *gpu.Context) {
 	if !o.SharedGate.IsNone() {
 		p.HasGate = 1
 	}
-	k.Dispatch(c, p, gpu.RowsByColumns(o.Out.Rows, o.Out.Cols/width, combineThreads),
+	k.Dispatch(c, p, c.TunedColumns(combineChoice, o.Out.Rows, o.Out.Cols/width, combineThreads),
 		gpu.Read(o.Experts), gpu.Read(o.Weights), gpu.Read(o.Shared), gpu.Read(o.SharedGate),
 		gpu.Read(o.Bias), gpu.Read(o.IDs), gpu.Write(o.Out))
 }

@@ -21,7 +21,7 @@ type routeParams struct {
 	Epsilon                                                                 float32
 }
 
-// routeSimdgroups is the number of tokens, and of simdgroups, of a threadgroup.
+// routeSimdgroups is the untuned number of tokens, and of simdgroups, of a threadgroup.
 const routeSimdgroups = 2
 
 // Metal implements gpu.Op. Each simdgroup computes one token.
@@ -31,8 +31,9 @@ func (o *Route) Metal(c *gpu.Context) {
 		Normalize: flagOf(o.Normalize), Scaled: flagOf(!o.Scale.IsNone()),
 		Sigmoid: flagOf(o.Sigmoid), Biased: flagOf(!o.Bias.IsNone()),
 		Groups: uint32(o.Groups), TopGroups: uint32(o.TopGroups)}
-	routeKernel.Dispatch(c, p,
-		gpu.Rows((o.Logits.Rows+routeSimdgroups-1)/routeSimdgroups, 32*routeSimdgroups),
+	sg := c.Choose(routeChoice, gpu.Shape{gpu.Octave(o.Logits.Rows), int32(o.Logits.Cols),
+		int32(o.K)}, routeSimdgroups)
+	routeKernel.Dispatch(c, p, gpu.Rows((o.Logits.Rows+sg-1)/sg, 32*sg),
 		gpu.Read(o.Logits), gpu.Read(o.Scale), gpu.Read(o.Bias), gpu.Write(o.IDs),
 		gpu.Write(o.Weights))
 }

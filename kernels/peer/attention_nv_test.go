@@ -131,7 +131,7 @@ func decodes() []comparison {
 	v4 := attention.Format{Kind: attention.Affine, Bits: 4, Group: 32}
 	var all []comparison
 	for _, s := range [][3]int{{16, 2, 256}, {32, 8, 128}, {24, 4, 256}} {
-		for _, positions := range []int{4096, 32768, 131072} {
+		for _, positions := range []int{256, 4096, 32768, 131072} {
 			x := decode{heads: s[0], kvHeads: s[1], d: s[2], positions: positions, rows: 1, k: f16,
 				v: f16, format: "float16"}
 			all = append(all, x)

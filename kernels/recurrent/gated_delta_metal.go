@@ -44,12 +44,19 @@ type gatedDeltaParams struct {
 
 const (
 	gatedDeltaRows       = 4 // value rows per simdgroup: ROWS of gated_delta.metal
-	gatedDeltaSimdgroups = 4 // per threadgroup
+	gatedDeltaSimdgroups = 4 // per threadgroup, untuned
 	// gatedDeltaWindow is the largest number of tokens prepared at a time, two for each simdgroup.
 	// If Dk is 128 they use 8 KiB of threadgroup memory, so several threadgroups fit on a core.
 	// Decoding one token uses 1 KiB.
 	gatedDeltaWindow = 8
 )
+
+// Every simdgroup computes its rows alone.
+var gatedDeltaChoice = &gpu.Choice{Name: "recurrent/gated_delta simdgroups",
+	Values: []int{2, 4, 8}, Untuned: "4"}
+
+// Choices returns how the kernels of this family may divide their work.
+func Choices() []*gpu.Choice { return []*gpu.Choice{gatedDeltaChoice} }
 
 // Metal implements gpu.Op. Each simdgroup computes a few value rows of a head for all tokens of a
 // span.
@@ -71,10 +78,13 @@ func (o *GatedDelta) Metal(c *gpu.Context) {
 	if o.Dk%4 == 0 && foursAligned(o.QKV) && foursAligned(o.State) {
 		whole = 1
 	}
-	const rows = gatedDeltaRows * gatedDeltaSimdgroups
+	sg := c.Choose(gatedDeltaChoice, gpu.Shape{int32(o.Hv), int32(o.Dk), int32(o.Dv),
+		int32(o.State.DType), gpu.Octave(o.QKV.Rows), gpu.Octave(len(o.Spans))},
+		gatedDeltaSimdgroups)
+	rows := gatedDeltaRows * sg
 	g := gpu.Grid{
 		Groups:           metal.Size{X: (o.Dv + rows - 1) / rows, Y: o.Hv, Z: len(o.Spans)},
-		Threads:          metal.Size{X: 32 * gatedDeltaSimdgroups, Y: 1, Z: 1},
+		Threads:          metal.Size{X: 32 * sg, Y: 1, Z: 1},
 		ThreadgroupBytes: int(p.Window) * 4 * (2*width + 4),
 	}
 	spans, keeping := spansAndKeeps(c, o.Spans, o.Rounds, o.QKV.Rows)

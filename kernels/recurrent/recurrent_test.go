@@ -1,7 +1,6 @@
 package recurrent
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -14,23 +13,8 @@ import (
 func TestCases(t *testing.T)      { kerneltest.Run(t, Cases()) }
 func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
 
-// BenchmarkNV times the cases, and one token of each of many sequences with the shape of
-// Qwen3.5-35B-A3B.
-func BenchmarkNV(b *testing.B) {
-	cases := Cases()
-	for _, state := range []kernels.DType{kernels.F32, kernels.BF16, kernels.I8} {
-		for _, sequences := range []int{8, 64} {
-			one := make([]int, sequences)
-			for i := range one {
-				one[i] = 1
-			}
-			c := gatedDeltaShape{state, 16, 32, 128, 128, one, one}.toCase()
-			c.Name = fmt.Sprintf("gated_delta_%s_decode_%d", short(state), sequences)
-			cases = append(cases, c)
-		}
-	}
-	kerneltest.BenchNV(b, kerneltest.Timings(cases))
-}
+// BenchmarkNV times the cases, and one token of each of many sequences.
+func BenchmarkNV(b *testing.B) { kerneltest.BenchNV(b, LargeTimings()) }
 
 func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
 

@@ -68,7 +68,10 @@ func Intervals[D any, PD interface {
 // of the check or of add is recorded as a mistake.
 func (r *Recorder[P]) Record(label string, groups, threads metal.Size,
 	add func(Dispatch[P]) error) {
-	if !r.Open(fmt.Sprintf("dispatch %q", label)) || r.err != nil {
+	if r.Committed {
+		r.Open(fmt.Sprintf("dispatch %q", label))
+	}
+	if r.Committed || r.err != nil {
 		return
 	}
 	err := r.checkGrid(groups, threads)

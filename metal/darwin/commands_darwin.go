@@ -281,6 +281,9 @@ func commandError(buffer objc.ID) error {
 	}
 	e := send(buffer, "error")
 	err := nsError(e)
+	if goString(send(e, "domain")) == errorDomain && int(send(e, "code")) == errorTimeout {
+		err = fmt.Errorf("%w: %w", metal.ErrTimeout, err)
+	}
 	if details := goString(send(send(e, "userInfo"), "description")); details != "" {
 		err = fmt.Errorf("%w: %s", err, details)
 	}

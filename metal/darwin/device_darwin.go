@@ -26,8 +26,13 @@ const (
 	dispatchConcurrent        = 1 // MTLDispatchTypeConcurrent
 	barrierBuffers            = 1 // MTLBarrierScopeBuffers
 	statusCompleted           = 4 // MTLCommandBufferStatusCompleted
+	errorTimeout              = 2 // MTLCommandBufferErrorTimeout
 	errorOptionEncoderDetails = 1 // MTLCommandBufferErrorOptionEncoderExecutionStatus
 )
+
+// errorDomain is MTLCommandBufferErrorDomain
+// (https://developer.apple.com/documentation/metal/mtlcommandbuffererror-swift.struct).
+const errorDomain = "MTLCommandBufferErrorDomain"
 
 // families are the GPU families that Facts reports
 // (https://developer.apple.com/documentation/metal/mtlgpufamily).

@@ -37,6 +37,8 @@ type commands struct {
 	d *Device
 
 	recorded []dispatch
+	words    []uint64 // memory of the arguments of recorded
+	graphs   graphs
 
 	// done is closed after the callback of Commit has returned; nil without a callback.
 	done       chan struct{}
@@ -67,7 +69,14 @@ func (d *Device) checkBuffer(b metal.Buffer) error {
 func (c *commands) Dispatch(label string, groups, threads metal.Size) {
 	c.Record(label, groups, threads, func(recorded base.Dispatch[*pipeline]) error {
 		x := dispatch{Dispatch: recorded}
+		n := len(recorded.Pipeline.Kernel().Arguments)
+		if cap(c.words)-len(c.words) < n {
+			c.words = make([]uint64, 0, max(n, 8192)) // the dispatches before keep theirs
+		}
+		used := len(c.words)
+		x.arguments = c.words[used:used:cap(c.words)]
 		err := c.bind(&x)
+		c.words = c.words[:used+len(x.arguments)]
 		c.recorded = append(c.recorded, x)
 		return err
 	})

@@ -22,12 +22,15 @@ type driver struct {
 	memAlloc, memAllocManaged, memAllocHost          uintptr
 	memFree, memFreeHost, memGetInfo                 uintptr
 	copyToDevice, copyToHost, copyToDeviceNow, fill  uintptr
-	copyWithin                                       uintptr
+	copyWithin, prefetch                             uintptr
 	moduleLoad, moduleGetFunction                    uintptr
 	funcGetAttribute, funcSetAttribute, launchKernel uintptr
 	streamCreate, streamWaitEvent                    uintptr
 	eventCreate, eventRecord, eventSynchronize       uintptr
 	eventElapsed, ctxSynchronize                     uintptr
+	graphCreate, graphAddKernel, graphInstantiate    uintptr
+	graphSetKernel, graphLaunch                      uintptr
+	graphExecDestroy, graphDestroy                   uintptr
 }
 
 // Values of cuda.h.
@@ -65,7 +68,7 @@ var loadDriver = sync.OnceValues(func() (*driver, error) {
 		{&v.memGetInfo, "cuMemGetInfo_v2"},
 		{&v.copyToDevice, "cuMemcpyHtoDAsync_v2"}, {&v.copyToHost, "cuMemcpyDtoHAsync_v2"},
 		{&v.copyToDeviceNow, "cuMemcpyHtoD_v2"}, {&v.fill, "cuMemsetD8_v2"},
-		{&v.copyWithin, "cuMemcpyDtoDAsync_v2"},
+		{&v.copyWithin, "cuMemcpyDtoDAsync_v2"}, {&v.prefetch, "cuMemPrefetchAsync"},
 		{&v.moduleLoad, "cuModuleLoadData"}, {&v.moduleGetFunction, "cuModuleGetFunction"},
 		{&v.funcGetAttribute, "cuFuncGetAttribute"}, {&v.funcSetAttribute, "cuFuncSetAttribute"},
 		{&v.launchKernel, "cuLaunchKernel"},
@@ -73,6 +76,11 @@ var loadDriver = sync.OnceValues(func() (*driver, error) {
 		{&v.eventCreate, "cuEventCreate"}, {&v.eventRecord, "cuEventRecord"},
 		{&v.eventSynchronize, "cuEventSynchronize"},
 		{&v.eventElapsed, "cuEventElapsedTime"}, {&v.ctxSynchronize, "cuCtxSynchronize"},
+		{&v.graphCreate, "cuGraphCreate"}, {&v.graphAddKernel, "cuGraphAddKernelNode"},
+		{&v.graphInstantiate, "cuGraphInstantiateWithFlags"},
+		{&v.graphSetKernel, "cuGraphExecKernelNodeSetParams"},
+		{&v.graphLaunch, "cuGraphLaunch"}, {&v.graphExecDestroy, "cuGraphExecDestroy"},
+		{&v.graphDestroy, "cuGraphDestroy"},
 	} {
 		if *f.address, err = purego.Dlsym(handle, f.name); err != nil {
 			return nil, fmt.Errorf("%w: the CUDA driver is too old: %w", ErrUnavailable, err)

@@ -382,3 +382,47 @@ func TestProduct(t *testing.T) {
 		}
 	}
 }
+
+// TestGraph commits a sequence several times: first launched by itself, then as a graph, whose
+// dispatches get other buffers, sizes and host data.
+func TestGraph(t *testing.T) {
+	d := device(t)
+	l := testLibrary(t, d)
+	double := pipe(t, l, "scaled", constants(2, false))
+	const most = 256
+	c := d.NewCommands().(*commands)
+	for round := range 8 {
+		n := 64 * (1 + round%4)
+		params := host(t, d, false, math.Float32frombits(uint32(n)), 1)
+		buffers := []metal.Buffer{host(t, d, round%2 == 0, count(most, func(i int) float32 {
+			return float32(round + i)
+		})...)}
+		for range leastGraph {
+			in, out := buffers[len(buffers)-1], host(t, d, true, make([]float32, most)...)
+			c.SetPipeline(double)
+			c.SetBuffers(0, metal.Binding{Buffer: params}, metal.Binding{Buffer: in},
+				metal.Binding{Buffer: out})
+			c.SetThreadgroupMemory(0, 256)
+			c.Dispatch("scaled", metal.Size{X: n / 64, Y: 1, Z: 1}, metal.Size{X: 64, Y: 1, Z: 1})
+			c.Barrier()
+			buffers = append(buffers, out)
+		}
+		c.Commit(nil)
+		if err := c.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < n && !compiling(); i++ {
+			// each dispatch reverses 64 values, and there is an even number of dispatches
+			want := float32(round + i)
+			for range leastGraph {
+				want = 2*want + 1
+			}
+			if got := floats(buffers[leastGraph])[i]; got != want {
+				t.Fatalf("round %d, value %d: got %g, expected %g", round, i, got, want)
+			}
+		}
+	}
+	if got := len(c.graphs.known); !compiling() && got != 1 {
+		t.Errorf("%d graphs, expected 1", got)
+	}
+}

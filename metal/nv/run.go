@@ -66,7 +66,7 @@ func (c *commands) Wait() error {
 	}
 	err = errors.Join(err, c.TakeMistake())
 	c.Reset()
-	c.recorded, c.marks = c.recorded[:0], c.marks[:0]
+	c.recorded, c.marks, c.words = c.recorded[:0], c.marks[:0], c.words[:0]
 	c.done, c.result, c.start, c.end = nil, nil, 0, 0
 	return err
 }
@@ -181,16 +181,30 @@ func (c *commands) submit() error {
 	if err := c.upload(); err != nil {
 		return err
 	}
-	for interval := range base.Intervals(c.recorded) {
-		if err := c.launchInterval(interval); err != nil {
-			return err
-		}
+	if err := c.launchAll(); err != nil {
+		return err
 	}
 	if err := c.download(); err != nil {
 		return err
 	}
 	c.end, err = d.mark(main)
 	return err
+}
+
+// launchAll launches all dispatches, as a graph if it can.
+func (c *commands) launchAll() error {
+	if c.d.o.Trace == nil {
+		done, err := c.graphs.launch(c.d, c.recorded)
+		if done || err != nil {
+			return err
+		}
+	}
+	for interval := range base.Intervals(c.recorded) {
+		if err := c.launchInterval(interval); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // launchInterval launches dispatches that no barrier separates, round-robin on the streams. Then
@@ -256,10 +270,7 @@ func (d *Device) waitForStreams(streams, others []uintptr) error {
 
 // launch starts a dispatch on a stream.
 func (v *driver) launch(x *dispatch, stream uintptr) error {
-	x.argumentBytes = uintptr(8 * len(x.arguments))
-	x.extra = [...]uintptr{launchBufferPointer,
-		uintptr(unsafe.Pointer(unsafe.SliceData(x.arguments))),
-		launchBufferSize, uintptr(unsafe.Pointer(&x.argumentBytes)), 0}
+	_ = x.params()
 	err := v.call("cuLaunchKernel", v.launchKernel, x.Pipeline.f, uintptr(x.Groups.X),
 		uintptr(x.Groups.Y), uintptr(x.Groups.Z),
 		uintptr(x.Threads.X), uintptr(x.Threads.Y), uintptr(x.Threads.Z),

@@ -24,6 +24,9 @@ var unbound [4096]byte
 func (c *commands) run(commit uint64) {
 	began := time.Now()
 	err := c.mistake
+	if err == nil && c.d.o.Fault != nil {
+		err = c.d.o.Fault(len(c.recorded))
+	}
 	if err == nil {
 		for interval := range base.Intervals(c.recorded) {
 			stream := commit<<20 | uint64(interval[0].BarriersBefore())

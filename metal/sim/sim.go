@@ -34,6 +34,10 @@ type Options struct {
 	// MaxBufferLength is the size in bytes of the longest buffer; 0 means 1 TiB. Tests choose a
 	// small one, so that memory is split as on a Mac with a model that is longer than a buffer.
 	MaxBufferLength uint64
+	// Fault is called before each commit with its number of dispatches. If it returns an error, the
+	// commit does not run and has that error, as when a system ends work (metal.ErrTimeout); the
+	// device goes on. Calls come from one goroutine. nil: nothing fails.
+	Fault func(dispatches int) error
 	// CacheDir is the folder of compiled kernels, named by a hash of their inputs; "" means
 	// headroom/metal-sim in the user's cache folder.
 	CacheDir string

@@ -149,6 +149,7 @@ export const keysCard = {
   allModels: 'All models',
   perMinute: (requests: Text) => `${requests} requests per minute`,
   atOnce: (requests: Text) => `${requests} at once`,
+  paired: 'for a paired machine alone',
   batch: 'after other requests',
   neverUsed: 'Never used',
   used: (requests: Text, promptTokens: Text, generatedTokens: Text, lastUse: Text) =>

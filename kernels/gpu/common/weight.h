@@ -62,25 +62,30 @@ inline float4 load_four(device const float* p, uint valid, bool aligned) {
   return v;
 }
 
+// Returns the values of eight elements of 16 bits.
+inline Eight eight_of(uint4 w, uint dtype) {
+  Eight e;
+  if (dtype == DTYPE_F16) {
+    e.lo = float4(float2(as_type<half2>(w.x)), float2(as_type<half2>(w.y)));
+    e.hi = float4(float2(as_type<half2>(w.z)), float2(as_type<half2>(w.w)));
+  } else {
+    e.lo = float4(bfloat_value(w.x), as_type<float>(w.x & 0xffff0000u), bfloat_value(w.y),
+                  as_type<float>(w.y & 0xffff0000u));
+    e.hi = float4(bfloat_value(w.z), as_type<float>(w.z & 0xffff0000u), bfloat_value(w.w),
+                  as_type<float>(w.w & 0xffff0000u));
+  }
+  return e;
+}
+
 // Returns elements [i, i+8) of an array of dtype, with zeros from index i+valid on.
 inline Eight load_eight(device const uchar* p, uint dtype, ulong i, uint valid, bool aligned) {
-  Eight e;
   if (valid >= 8 && aligned) {
     if (dtype == DTYPE_F32) {
       return load_floats((device const float*)p + i, true);
     }
-    const uint4 w = *(device const uint4*)((device const ushort*)p + i);
-    if (dtype == DTYPE_F16) {
-      e.lo = float4(float2(as_type<half2>(w.x)), float2(as_type<half2>(w.y)));
-      e.hi = float4(float2(as_type<half2>(w.z)), float2(as_type<half2>(w.w)));
-    } else {
-      e.lo = float4(bfloat_value(w.x), as_type<float>(w.x & 0xffff0000u), bfloat_value(w.y),
-                    as_type<float>(w.y & 0xffff0000u));
-      e.hi = float4(bfloat_value(w.z), as_type<float>(w.z & 0xffff0000u), bfloat_value(w.w),
-                    as_type<float>(w.w & 0xffff0000u));
-    }
-    return e;
+    return eight_of(*(device const uint4*)((device const ushort*)p + i), dtype);
   }
+  Eight e;
   e.lo = float4(0.0f);
   e.hi = float4(0.0f);
   for (uint j = 0; j < 4; j++) {

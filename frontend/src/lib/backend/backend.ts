@@ -33,6 +33,7 @@ import type {
   WiredAction,
 } from './types';
 import type { AgentsBackend } from './agents';
+import type { PairingBackend } from './pairing';
 import type { ChatsBackend } from './chats';
 import type { ChecksBackend } from './checks';
 import type { SystemBackend } from './system';
@@ -78,6 +79,7 @@ export interface Backend {
   /** Updates and bug reports. */
   readonly system: SystemBackend;
   readonly agents: AgentsBackend;
+  readonly pairing: PairingBackend;
   /** Reports the state at once and after every change. Reconnects until it is closed. */
   watch(watcher: Watcher): Watch;
   /**

@@ -21,6 +21,7 @@ import type { Schemas } from './schema';
 import { HttpChats } from './chats';
 import { HttpChecks } from './checks';
 import { HttpAgents } from './agents';
+import { HttpPairing } from './pairing';
 import { HttpSystem } from './system';
 import { HttpTrainings } from './trainings';
 import { HttpTransfers } from './transfers';
@@ -65,6 +66,7 @@ export class HttpBackend implements Backend {
   readonly #token: string;
   readonly transfers = new HttpTransfers((method, path, body) => this.#send(method, path, body));
   readonly agents = new HttpAgents((method, path, body) => this.#send(method, path, body));
+  readonly pairing = new HttpPairing((method, path, body) => this.#send(method, path, body));
   readonly system = new HttpSystem((method, path, body) => this.#send(method, path, body));
   readonly trainings = new HttpTrainings((method, path, body) => this.#send(method, path, body));
   readonly checks = new HttpChecks((method, path, body) => this.#send(method, path, body));

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 1e67fb730c37ec8cdf608e91c93fea070f069b6256491b03b1b911ae3a982773
+// SHA-256 of openapi.json: 6bc649363d119414a71df46f8e0aa0cd8c170fcc2a93e9a5e7b1c508afc3e3bf
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -14,6 +14,7 @@ export interface APIKey {
   lastUsedAt: number;
   models: string[];
   name: string;
+  paired: boolean;
   priority: '' | 'batch';
   promptTokens: number;
   requests: number;
@@ -303,6 +304,10 @@ export interface ChatsSummary {
   updatedAt: number;
 }
 
+export interface CodeRequest {
+  both?: boolean;
+}
+
 export interface DeleteStored {
   everything?: boolean;
   models?: boolean;
@@ -321,6 +326,11 @@ export interface DraftModels {
 
 export interface ErrorBody {
   error: HostError | null;
+}
+
+export interface FoundMachine {
+  address: string;
+  name: string;
 }
 
 export interface GeneralChange {
@@ -615,6 +625,7 @@ export interface HostRequest {
   id: string;
   key: string;
   lacksBytes: number;
+  machine?: string;
   model: string;
   phase: 'waiting' | 'prefill' | 'decode';
   promptDoneTokens: number;
@@ -818,6 +829,18 @@ export interface JobList {
   jobs: Job[];
 }
 
+export interface JoinRequest {
+  address?: string;
+  both?: boolean;
+  code?: string;
+}
+
+export interface JoinedMachine {
+  address: string;
+  both: boolean;
+  name: string;
+}
+
 export interface LogLines {
   last: number;
   lines: LogsLine[];
@@ -829,6 +852,44 @@ export interface LogsLine {
   level: 'DEBUG' | 'INFO' | 'WARN' | 'ERROR';
   message: string;
   number: number;
+}
+
+export interface Machine {
+  certificate: string;
+  error: string;
+  hasKey: boolean;
+  id: string;
+  kind: string;
+  models: MachineModel[];
+  name: string;
+  off: boolean;
+  paired: boolean;
+  requests: number;
+  roomBytes: number;
+  url: string;
+  usedModels: string[];
+}
+
+export interface MachineChange {
+  apiKey?: string;
+  certificate?: string;
+  kind?: string;
+  name?: string;
+  off?: boolean;
+  url?: string;
+  usedModels?: string[];
+}
+
+export interface MachineList {
+  error: string;
+  machines: Machine[];
+}
+
+export interface MachineModel {
+  contextTokens: number;
+  id: string;
+  loaded: boolean;
+  requests: number;
 }
 
 export interface MemoryLedger {
@@ -861,6 +922,22 @@ export interface MoveRequest {
 export interface NewAPIKey {
   key: APIKey;
   text: string;
+}
+
+export interface PairedMachine {
+  certificate: string;
+  keyId: string;
+  lastUsedAt: number;
+  name: string;
+  pairedAt: number;
+}
+
+export interface PairingCode {
+  code: string;
+  expiresAt: number;
+  machine: string;
+  phase: '' | 'open' | 'paired' | 'expired' | 'void';
+  tries: number;
 }
 
 export interface PinRequest {
@@ -911,6 +988,27 @@ export interface SettingsModel {
   templateArguments?: Record<string, unknown>;
   topK?: number;
   topP?: number;
+}
+
+export interface Sharing {
+  addresses: string[];
+  certificate: string;
+  code: PairingCode;
+  find: boolean;
+  findProblem: HostError | null;
+  found: FoundMachine[];
+  name: string;
+  on: boolean;
+  open: boolean;
+  port: number;
+  problem: HostError | null;
+  readOnly: string[];
+  users: PairedMachine[];
+}
+
+export interface SharingChange {
+  find?: boolean;
+  on?: boolean;
 }
 
 export interface StartRequest {
@@ -1132,10 +1230,12 @@ export interface Schemas {
   ChatsMessage: ChatsMessage;
   ChatsSetup: ChatsSetup;
   ChatsSummary: ChatsSummary;
+  CodeRequest: CodeRequest;
   DeleteStored: DeleteStored;
   DownloadRequest: DownloadRequest;
   DraftModels: DraftModels;
   ErrorBody: ErrorBody;
+  FoundMachine: FoundMachine;
   GeneralChange: GeneralChange;
   GeneralSettings: GeneralSettings;
   HostAdapter: HostAdapter;
@@ -1180,19 +1280,29 @@ export interface Schemas {
   ImporterPacking: ImporterPacking;
   Job: Job;
   JobList: JobList;
+  JoinRequest: JoinRequest;
+  JoinedMachine: JoinedMachine;
   LogLines: LogLines;
   LogsLine: LogsLine;
+  Machine: Machine;
+  MachineChange: MachineChange;
+  MachineList: MachineList;
+  MachineModel: MachineModel;
   MemoryLedger: MemoryLedger;
   MemorySegment: MemorySegment;
   ModelSettings: ModelSettings;
   ModelsEvent: ModelsEvent;
   MoveRequest: MoveRequest;
   NewAPIKey: NewAPIKey;
+  PairedMachine: PairedMachine;
+  PairingCode: PairingCode;
   PinRequest: PinRequest;
   PlaceRequest: PlaceRequest;
   PowerMeasure: PowerMeasure;
   ReportPart: ReportPart;
   SettingsModel: SettingsModel;
+  Sharing: Sharing;
+  SharingChange: SharingChange;
   StartRequest: StartRequest;
   StopRequest: StopRequest;
   StoredDeleted: StoredDeleted;
@@ -1259,10 +1369,13 @@ export const nested: Record<string, Record<string, string>> = {
   Job: { error: 'HostError', training: 'TrainStatus' },
   JobList: { jobs: '[]Job' },
   LogLines: { lines: '[]LogsLine' },
+  Machine: { models: '[]MachineModel', usedModels: '[]' },
+  MachineList: { machines: '[]Machine' },
   MemoryLedger: { segments: '[]MemorySegment' },
   ModelSettings: { readOnly: '[]', settings: 'SettingsModel' },
   ModelsEvent: { changes: '[]HostModelChange' },
   NewAPIKey: { key: 'APIKey' },
+  Sharing: { addresses: '[]', code: 'PairingCode', findProblem: 'HostError', found: '[]FoundMachine', problem: 'HostError', readOnly: '[]', users: '[]PairedMachine' },
   StoredDeleted: { left: '[]' },
   StoredItem: { paths: '[]' },
   StoredList: { items: '[]StoredItem' },

@@ -40,6 +40,12 @@ export type Agent = schema.AgentsListed;
 export type AgentPlan = schema.AgentPlan;
 export type AgentChange = schema.AgentsPlan;
 export type AgentLine = schema.AgentsLine;
+/** Whether other machines may use this one, the code that is shown, and what was found. */
+export type Sharing = schema.Sharing;
+export type SharingChange = schema.SharingChange;
+export type JoinedMachine = schema.JoinedMachine;
+/** Another machine whose engines can be used. */
+export type Machine = schema.Machine;
 /** What can be done with an agent. */
 export type AgentAction = 'write' | 'undo' | 'launch';
 export type Speed = schema.HostSpeed;

@@ -49,6 +49,7 @@ import {
 import { FakeChats } from './chats';
 import { FakeChecks } from './checks';
 import { FakeAgents } from './agents';
+import { FakePairing } from './pairing';
 import { FakeSystem } from './system';
 import { endpointAnswer, type EndpointBody } from './endpoint';
 import { fakeWhatIf, fakeWired } from './memory';
@@ -115,6 +116,7 @@ export class FakeBackend implements Backend {
   readonly chats = new FakeChats((version) => this.#tell((watcher) => watcher.onChats?.(version)));
   readonly system = new FakeSystem(this.calls);
   readonly agents = new FakeAgents(this.calls);
+  readonly pairing = new FakePairing(this.calls);
   readonly checks = new FakeChecks(
     () => this.#pause(),
     (call) => this.#act(call),

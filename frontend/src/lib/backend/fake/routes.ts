@@ -8,6 +8,7 @@ import type { ModelOptions } from '../types';
 import type { FakeBackend } from './backend';
 import type { Packing } from '../transfers';
 import type { TrainingRequest } from '../trainings';
+import { machines, removeMachine, setMachine } from './machines';
 import { refusal } from './refusal';
 
 type Paths = typeof api.paths;
@@ -99,6 +100,14 @@ const handlers: Record<Exclude<Route, 'GET /control/events'>, Handler> = {
     agents.undo(id, body.token ?? ''),
   'POST /control/agents/{id}/launch': ({ agents }, { id, body }: Call<schema.AgentLaunch>) =>
     agents.launch(id, body.model ?? '', body.folder ?? ''),
+  'GET /control/pairing': ({ pairing }) => pairing.read(),
+  'PUT /control/pairing': ({ pairing }, { body }: Call<schema.SharingChange>) =>
+    pairing.change(body),
+  'POST /control/pairing/code': ({ pairing }, { body }: Call<schema.CodeRequest>) =>
+    pairing.showCode(body.both ?? false),
+  'DELETE /control/pairing/code': ({ pairing }) => pairing.hideCode(),
+  'POST /control/pairing/join': ({ pairing }, { body }: Call<schema.JoinRequest>) =>
+    pairing.join(body.address ?? '', body.code ?? '', body.both ?? false),
   'GET /control/memory/what-if': (backend, { query }) =>
     backend.whatIf({
       model: query.get('model') ?? '',
@@ -134,6 +143,12 @@ const handlers: Record<Exclude<Route, 'GET /control/events'>, Handler> = {
   'DELETE /control/keys/{id}': async (backend, { id }) => ({
     keys: await backend.removeApiKey(id),
   }),
+
+  'GET /control/machines': () => machines(),
+  'POST /control/machines': (_, { body }: Call<schema.MachineChange>) => setMachine(body),
+  'PUT /control/machines/{id}': (_, { id, body }: Call<schema.MachineChange>) =>
+    setMachine(body, id),
+  'DELETE /control/machines/{id}': (_, { id }) => removeMachine(id),
 
   'GET /control/settings': (backend) => backend.generalSettings(),
   'PUT /control/settings': (backend, { body }: Call<schema.GeneralChange>) =>
