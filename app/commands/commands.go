@@ -8,6 +8,7 @@
 //	headroom convert  a model in another packing            convert.go, engine/convert
 //	headroom upload   a folder to the Hugging Face hub      upload.go, app/hub
 //	headroom train    an adapter for a model, by mlx-lm     train.go, app/train
+//	headroom cluster  one model over several machines       cluster.go, app/cluster
 //	headroom cache    the prefix cache on disk              cache.go
 //	headroom keys     API keys of the endpoint              keys.go
 //	headroom pair     other machines that may use this one   pair.go, app/pairing
@@ -56,6 +57,7 @@ type CLI struct {
 	Convert  Convert  `cmd:"" help:"Convert a model: pack, unpack, or MLX's format for a Hugging Face original."`
 	Upload   Upload   `cmd:"" help:"Upload a model's folder to the Hugging Face hub."`
 	Train    Train    `cmd:"" help:"Fine-tune a model with mlx-lm (LoRA, DoRA or full) in a process of its own."`
+	Cluster  Cluster  `cmd:"" help:"Run one model over several machines with MLX's distributed engine."`
 	Cache    Cache    `cmd:"" help:"Show and clear the prefix cache on disk."`
 	Keys     Keys     `cmd:"" help:"List, make and remove API keys of the endpoint."`
 	Machines Machines `cmd:"" help:"List, add and check other machines, whose engines answer requests too."`

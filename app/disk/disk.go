@@ -22,9 +22,19 @@ var ErrLocked = errors.New("another program holds the lock")
 // an error: a link may lead to a file that is not Headroom's. Unlock, or the end of the process,
 // releases the lock. Unlock leaves the file in place, because other programs may have it open.
 func TryLock(path string, perm os.FileMode) (*flock.Flock, error) {
+	return tryLock(path, perm, (*flock.Flock).TryLock)
+}
+
+// TryLockShared is TryLock for a lock that several hold at once, while nobody holds TryLock's.
+func TryLockShared(path string, perm os.FileMode) (*flock.Flock, error) {
+	return tryLock(path, perm, (*flock.Flock).TryRLock)
+}
+
+func tryLock(path string, perm os.FileMode, take func(*flock.Flock) (bool, error)) (*flock.Flock,
+	error) {
 	const flags = os.O_RDWR | os.O_CREATE | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 	lock := flock.New(path, flock.SetFlag(flags), flock.SetPermissions(perm))
-	locked, err := lock.TryLock()
+	locked, err := take(lock)
 	if locked {
 		var info os.FileInfo
 		if info, err = lock.Stat(); err == nil && !info.Mode().IsRegular() {

@@ -43,6 +43,7 @@ const (
 	maxPython  = 14 // all requirements have files for it
 	folderName = "python"
 	lockName   = "lock"
+	usedName   = "used" // locked, shared, by what runs beside trainings
 )
 
 // Environment is the Python environment in a folder of its own.
@@ -116,6 +117,28 @@ func (e Environment) Lock() (unlock func(), err error) {
 	return func() { _ = lock.Unlock() }, nil
 }
 
+// Use keeps the environment from being removed or made by others until release. Unlike Lock it may
+// be held several times: by the ranks of a cluster, while a training runs too. The error is a
+// Problem: the environment is not installed, or is being removed.
+func (e Environment) Use() (release func(), err error) {
+	if !e.Ready() {
+		return nil, problem.New(problem.NotFound, "The Python environment is not installed", "",
+			"Install it: headroom cluster start and headroom train ask for that.")
+	}
+	lock, err := disk.TryLockShared(filepath.Join(e.dir, usedName), 0o600)
+	if errors.Is(err, disk.ErrLocked) {
+		return nil, problem.New(problem.Busy, "The Python environment cannot be used now",
+			"it is being removed or installed", "Try again.")
+	}
+	if err != nil {
+		return nil, environmentProblem(err)
+	}
+	return func() { _ = lock.Unlock() }, nil
+}
+
+// Name names the requirements of the environment: two with the same name have the same packages.
+func (e Environment) Name() string { return filepath.Base(e.current()) }
+
 func environmentProblem(err error) error {
 	return problem.Wrap(problem.Internal, err, "The Python environment cannot be used", "")
 }
@@ -134,7 +157,10 @@ func (e Environment) Remove() error {
 		return err
 	}
 	defer unlock()
-	if err := errors.Join(e.clear(), e.removeBundled(),
+	if err := e.clear(); err != nil {
+		return err
+	}
+	if err := errors.Join(e.removeBundled(), os.Remove(filepath.Join(e.dir, usedName)),
 		os.Remove(filepath.Join(e.dir, lockName))); err != nil {
 		return err
 	}
@@ -150,7 +176,9 @@ func (e Environment) Install(ctx context.Context, progress io.Writer) error {
 		return notStarted(problem.DiskFull, "Free disk space.", "the Python environment needs %d "+
 			"MB of disk space to install, and %d MB are free", 2*DiskBytes>>20, free>>20)
 	}
-	if err := e.clear(); err != nil { // what earlier installations have left
+	if err := e.clear(); problem.From(err).Code == problem.Busy { // of another version
+		return err
+	} else if err != nil {
 		return environmentProblem(err)
 	}
 	t, err := findTools(ctx)
@@ -177,8 +205,18 @@ func (e Environment) Install(ctx context.Context, progress io.Writer) error {
 // ours matches the names of the folders that Install makes.
 var ours = regexp.MustCompile(`^(mlx-lm-[0-9a-f]{12}|\.installing)$`)
 
-// clear removes all environments, and nothing else. It follows no links.
+// clear removes all environments, and nothing else. It follows no links. The error is a Problem if
+// one is in use.
 func (e Environment) clear() error {
+	used, err := disk.TryLock(filepath.Join(e.dir, usedName), 0o600)
+	if errors.Is(err, disk.ErrLocked) {
+		return problem.New(problem.Busy, "The Python environment is in use",
+			"a cluster runs with it", "Stop the cluster first.")
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = used.Unlock() }()
 	entries, err := os.ReadDir(e.dir)
 	for _, entry := range entries {
 		if entry.IsDir() && ours.MatchString(entry.Name()) {

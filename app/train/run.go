@@ -162,15 +162,15 @@ func (o *output) read(from io.Reader) {
 	lines := bufio.NewReaderSize(from, maxOutput)
 	for {
 		line, err := lines.ReadSlice('\n')
-		rest := err
-		for errors.Is(rest, bufio.ErrBufferFull) { // drop the rest of the line
-			_, rest = lines.ReadSlice('\n')
+		text := string(line)
+		for errors.Is(err, bufio.ErrBufferFull) { // drop the rest of the line
+			_, err = lines.ReadSlice('\n')
 		}
-		if len(line) > 0 {
-			_, _ = o.log.Write(line)
-			o.line(strings.TrimRight(string(line), "\r\n"))
+		if text != "" {
+			_, _ = io.WriteString(o.log, text)
+			o.line(strings.TrimRight(text, "\r\n"))
 		}
-		if rest != nil {
+		if err != nil {
 			return
 		}
 	}

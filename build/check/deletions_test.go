@@ -55,7 +55,7 @@ var deletions = map[string]deletes{
 		"TestDiscardedTraining"}, ""},
 	"app/train/bundled.go":        {1, []string{"TestForeignFilesInEnvironment"}, ""},
 	"app/train/split.go":          {2, []string{"TestForeignDataFolders"}, ""},
-	"app/train/environment.go":    {6, []string{"TestForeignFilesInEnvironment"}, ""},
+	"app/train/environment.go":    {7, []string{"TestForeignFilesInEnvironment"}, ""},
 	"app/worker/check.go":         {2, nil, temporary},
 	"engine/blockstore/budget.go": {1, []string{"TestFilesOfOthersStay"}, ""},
 	"engine/blockstore/disk.go":   {2, []string{"TestFilesOfOthersStay"}, ""},

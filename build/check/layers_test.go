@@ -170,6 +170,9 @@ var layers = []row{
 	{"Training by mlx-lm, in a process of its own.", []string{
 		"app/train",
 	}},
+	{"One model over several machines, by mlx-lm.", []string{
+		"app/cluster",
+	}},
 	{"Batches: files of requests, answered by whatever answers HTTP.", []string{
 		"app/batch",
 	}},
