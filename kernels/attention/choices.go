@@ -5,7 +5,8 @@ import "headroom/kernels/gpu"
 // The choices of this family. Segments, and the order of all sums in them, do not depend on any.
 // The largest values bound the records of segments, which are scratch memory.
 var (
-	decodeVectors = &gpu.Choice{Name: "attention/decode vectors", Values: []int{1, 2, 3, 4, 5, 6, 7, 8},
+	decodeVectors = &gpu.Choice{Name: "attention/decode vectors",
+		Values:  []int{1, 2, 3, 4, 5, 6, 7, 8},
 		Untuned: "8, or as few as give at most 128 threadgroups"}
 	decodeSimdgroups = &gpu.Choice{Name: "attention/decode simdgroups", Values: []int{2, 4, 8},
 		Untuned: "8 for at most 128 threadgroups, else 4"}
@@ -19,7 +20,8 @@ var (
 
 // Choices returns how the kernels of this family may divide their work.
 func Choices() []*gpu.Choice {
-	return []*gpu.Choice{decodeVectors, decodeSimdgroups, decodeSplit, prefillSplit, appendSimdgroups}
+	return []*gpu.Choice{decodeVectors, decodeSimdgroups, decodeSplit, prefillSplit,
+		appendSimdgroups}
 }
 
 // cacheShape returns a Shape of the cache's sizes and formats, and of two sizes of the work.

@@ -94,7 +94,8 @@ func (o *Attention) Metal(c *gpu.Context) {
 // then holds.
 func (o *Attention) metalSpread(c *gpu.Context, most int) int {
 	vectors, n := most, o.metalThreadgroups(most)
-	for ; vectors > 1 && o.metalThreadgroups((vectors+1)/2) <= metalFew; vectors = (vectors + 1) / 2 {
+	for vectors > 1 && o.metalThreadgroups((vectors+1)/2) <= metalFew {
+		vectors = (vectors + 1) / 2
 	}
 	return min(most, c.Choose(decodeVectors, o.Cache.shape(n, most), vectors))
 }
