@@ -575,7 +575,8 @@ func TestClosedConnection(t *testing.T) {
 func TestFirstAnswer(t *testing.T) {
 	f := newFake(t, "a", says("a"))
 	g := newRig(t, nowhere{})
-	if _, err := g.store.Add(machines.Machine{Kind: machines.Headroom, URL: f.URL}, ""); err != nil {
+	_, err := g.store.Add(machines.Machine{Kind: machines.Headroom, URL: f.URL}, "")
+	if err != nil {
 		t.Fatal(err)
 	}
 	g.router.Reload()
