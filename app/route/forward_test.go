@@ -380,10 +380,8 @@ func TestTogether(t *testing.T) {
 	a, b := newFake(t, "a", wait), newFake(t, "b", wait)
 	g := newRig(t, nowhere{}, a, b)
 	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			g.post(t, fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"%d"}]}`, i))
-		})
+	for range 8 { // of one conversation, so that nothing else speaks against its machine
+		all.Go(func() { g.post(t, hello) })
 	}
 	all.Wait()
 	if a.requests.Load() < 3 || b.requests.Load() < 3 {
