@@ -14,6 +14,7 @@
 //	function constants    a compilation for each set of values
 //	concurrent dispatch   up to Options.Streams streams
 //	barrier               events that the streams wait for
+//	command buffer        a graph, if its kernels come again (graph.go)
 //
 // The GPU has separate memory. NewBuffer mirrors buffers up to 1 MiB, and Allocate up to 16 KiB:
 // each commit starts by copying the bytes it uses to the GPU and ends by copying the bytes it wrote
