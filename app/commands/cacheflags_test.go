@@ -101,6 +101,7 @@ func TestFlagsOverrideSettings(t *testing.T) {
 				PreferPrefill: true, MaxPrefillStall: 100 * time.Millisecond}},
 	}
 	for _, c := range cases {
+		c.want.Tuning = tuningDir() // always that of this installation
 		if got := flagsOf(t, c.args...).options(s, c.model); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", c.name, got, c.want)
 		}

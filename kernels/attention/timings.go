@@ -22,8 +22,8 @@ func LargeTimings() []kernels.Timing {
 	var all []kernels.Timing
 	for _, model := range []shape{{heads: 16, kvHeads: 2, d: 256}, {heads: 32, kvHeads: 8, d: 128},
 		{heads: 24, kvHeads: 4, d: 256}} {
-		for _, span := range [][3]int{{4095, 1, 0}, {32767, 1, 0}, {32764, 4, 0}, {131071, 1, 0},
-			{3584, 512, 512}} {
+		for _, span := range [][3]int{{255, 1, 0}, {4095, 1, 0}, {32767, 1, 0}, {32764, 4, 0},
+			{131071, 1, 0}, {3584, 512, 512}} {
 			for i, f := range formats {
 				if i > 1 && span[0] != 4095 {
 					continue // other formats only at one length
