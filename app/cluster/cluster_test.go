@@ -389,3 +389,18 @@ func TestCheckFails(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptyAnswers has a host whose node leaves out what an operation promises.
+func TestEmptyAnswers(t *testing.T) {
+	r := newRanks(t)
+	ips := []string{"127.0.0.1"}
+	for _, op := range []string{opFacts, opListen, opDial, opModel, opProbe} {
+		_, err := Check(t.Context(), Options{Model: r.model(), Shell: r.shell(),
+			Hosts: []Host{{SSH: "empty-" + op, IPs: ips}, {SSH: "localhost", IPs: ips}}})
+		// That of probe becomes the reason why the model cannot be split.
+		if want := "answer to " + op + " is not complete"; err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, expected %s", err, want)
+		}
+	}
+}

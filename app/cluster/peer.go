@@ -234,7 +234,8 @@ func (p *peer) close() {
 	}
 }
 
-// call sends a request and waits for its last reply. each gets the others; it may be nil.
+// call sends a request and waits for its last reply. each gets the others; it may be nil. Without
+// an error the reply has what the operation promises: see reply.answers.
 func (p *peer) call(ctx context.Context, q request, each func(*reply)) (*reply, error) {
 	done := make(chan *reply, 1)
 	p.mu.Lock()
@@ -255,6 +256,10 @@ func (p *peer) call(ctx context.Context, q request, each func(*reply)) (*reply, 
 	go func() { _ = p.to.write(q) }() // if it fails, so does the process
 	select {
 	case r := <-done:
+		if r.Error == nil && !r.answers(&q) {
+			return nil, problem.New(problem.BadRequest, "The Headroom on "+p.host.String()+
+				" speaks another protocol", "its answer to "+q.Op+" is not complete", otherVersion)
+		}
 		return r, r.Error.problem()
 	case <-ctx.Done():
 		p.mu.Lock()

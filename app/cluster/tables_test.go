@@ -258,3 +258,33 @@ func FuzzMessages(f *testing.F) {
 		readText(strings.NewReader(string(text)), func(string) {})
 	})
 }
+
+// TestAnswers compares replies with what operations promise.
+func TestAnswers(t *testing.T) {
+	two := []string{"a", "b"}
+	for _, c := range []struct {
+		q    request
+		r    reply
+		want bool
+	}{
+		{request{Op: opPing}, reply{}, true},
+		{request{Op: opClose}, reply{}, true},
+		{request{Op: opRank}, reply{}, true},
+		{request{Op: opFacts}, reply{}, false},
+		{request{Op: opFacts}, reply{Facts: &Facts{}}, true},
+		{request{Op: opModel}, reply{Parts: &Parts{}}, false},
+		{request{Op: opModel}, reply{Found: &Found{}}, true},
+		{request{Op: opProbe}, reply{Found: &Found{}}, false},
+		{request{Op: opProbe}, reply{Parts: &Parts{}}, true},
+		{request{Op: opListen, Addresses: two}, reply{Ports: []int{1}}, false},
+		{request{Op: opListen, Addresses: two}, reply{Ports: []int{1, 2}}, true},
+		{request{Op: opListen, Addresses: two}, reply{Ports: []int{1, 2, 3}}, false},
+		{request{Op: opDial, Addresses: two}, reply{Ms: []float64{1}}, false},
+		{request{Op: opDial, Addresses: two}, reply{Ms: []float64{1, 2}}, true},
+		{request{Op: opDial, Addresses: two}, reply{Ms: []float64{1, 2, 3}}, false},
+	} {
+		if got := c.r.answers(&c.q); got != c.want {
+			t.Errorf("%+v answers %+v: %v, expected %v", c.r, c.q, got, c.want)
+		}
+	}
+}
