@@ -61,9 +61,17 @@ type Joining struct {
 	Name     string // of this machine
 	Address  string // as ParseAddress returns it
 	Code     string // as ParseCode returns it
-	// Back lets the other machine use this one's engines, if it asks for that. It returns this
-	// machine's port for machines and a key for the certificate. nil: it does not get them.
-	Back func(name, certificate string) (port int, key string, err error)
+	// Back lets the other machine use this one's engines, if it asks for that. nil: it does not.
+	Back func(name, certificate string) (Back, error)
+}
+
+// Back is how the other machine may use this one.
+type Back struct {
+	Port int    // of this machine for others
+	Key  string // for the certificate of the other machine
+	// End is called once the other machine has stored the key, or has not. Until then, a key that
+	// it has from an earlier pairing must pass.
+	End func(stored bool)
 }
 
 // Joined is the result of a pairing: a machine whose engines this one may use.
@@ -171,11 +179,13 @@ func (c *joiner) look(ctx context.Context) error {
 
 // giveBack lets the other machine use this one's engines.
 func (c *joiner) giveBack(ctx context.Context, joined Joined) error {
-	port, key, err := c.Back(joined.Machine.Name, c.server)
+	back, err := c.Back(joined.Machine.Name, c.server)
 	if err != nil {
 		return err
 	}
-	return c.postAs(ctx, joined.Key, pathBack, backMessage{port, key}, nil)
+	err = c.postAs(ctx, joined.Key, pathBack, backMessage{back.Port, back.Key}, nil)
+	back.End(err == nil)
+	return err
 }
 
 // post sends a message and reads the answer. The error is a Problem.

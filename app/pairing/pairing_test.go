@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,16 +62,17 @@ func TestPair(t *testing.T) {
 func TestBothWays(t *testing.T) {
 	studio, laptop := newSide(t, "studio"), newSide(t, "laptop")
 	code := studio.Show(true)
-	back := func(name, certificate string) (int, string, error) {
+	ends := []bool{}
+	back := func(name, certificate string) (Back, error) {
 		key, err := storedKeys{laptop.keys}.Make(name, certificate)
-		port := 0
-		_, err2 := fmt.Sscanf(laptop.address, "127.0.0.1:%d", &port)
-		return port, key, errors.Join(err, err2)
+		b := Back{Key: key, End: func(stored bool) { ends = append(ends, stored) }}
+		_, err2 := fmt.Sscanf(laptop.address, "127.0.0.1:%d", &b.Port)
+		return b, errors.Join(err, err2)
 	}
 	joined, err := Join(t.Context(), Joining{Identity: laptop.id, Name: "laptop",
 		Address: studio.address, Code: code.Code, Back: back})
-	if err != nil || !joined.Both || len(studio.added) != 1 {
-		t.Fatalf("%+v, %v, added %v", joined, err, studio.added)
+	if err != nil || !joined.Both || len(studio.added) != 1 || !slices.Equal(ends, []bool{true}) {
+		t.Fatalf("%+v, %v, added %v, ends %v", joined, err, studio.added, ends)
 	}
 	for key, m := range studio.added {
 		if status, body, err := use(t, studio.id, m, key); err != nil || status != 200 ||
