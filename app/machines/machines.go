@@ -356,7 +356,8 @@ func CleanURL(kind Kind, address string) (string, error) {
 		path = "/v1"
 	}
 	u.Path, u.RawPath = path, ""
-	u.Host = strings.ToLower(u.Host)
+	name, _, _ := strings.Cut(u.Host, "%") // a zone is an interface, such as enP2p1s0
+	u.Host = strings.ToLower(name) + u.Host[len(name):]
 	return u.String(), nil
 }
 

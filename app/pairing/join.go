@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -24,7 +25,7 @@ import (
 const joinTime = 15 * time.Second
 
 // ParseAddress returns the host and port in what a person has typed: "studio.local",
-// "192.168.1.5:11812", "https://studio.local/". The error is a Problem.
+// "192.168.1.5:11812", "https://studio.local/", "fe80::1%en0". The error is a Problem.
 func ParseAddress(typed string) (string, error) {
 	bad := func(why string) (string, error) {
 		return "", problem.New(problem.BadRequest,
@@ -39,8 +40,16 @@ func ParseAddress(typed string) (string, error) {
 		text = rest
 	}
 	text = strings.TrimSuffix(text, "/")
-	if ip := net.ParseIP(strings.Trim(text, "[]")); ip != nil {
-		return net.JoinHostPort(ip.String(), strconv.Itoa(Port)), nil
+	text = strings.Replace(text, "%25", "%", 1) // a URL's zone as people write it
+	bare := text
+	if strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") {
+		bare = text[1 : len(text)-1]
+	}
+	if ip, err := netip.ParseAddr(bare); err == nil {
+		return net.JoinHostPort(ip.Unmap().String(), strconv.Itoa(Port)), nil
+	}
+	if strings.HasPrefix(text, "[") {
+		text = strings.Replace(text, "%", "%25", 1)
 	}
 	u, err := url.Parse("//" + text)
 	switch {
@@ -198,7 +207,7 @@ func (c *joiner) postAs(ctx context.Context, key, path string, message, answer a
 	if err != nil {
 		panic("pairing: " + err.Error()) // a bug: the types are ours
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+c.Address+path,
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, baseURL(c.Address)+path,
 		bytes.NewReader(data))
 	if err != nil {
 		return c.unreachable(err)
