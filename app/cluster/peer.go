@@ -68,10 +68,11 @@ func (s Shell) command(h Host, words ...string) (*exec.Cmd, error) {
 	if len(ssh) == 0 {
 		ssh = []string{"ssh"}
 	}
-	// BatchMode: it fails instead of asking for a password.
+	// BatchMode: it fails instead of asking for a password. ControlMaster and ControlPath: it has a
+	// connection of its own. Others of the user would end with one that it shares.
 	args := append(ssh[1:len(ssh):len(ssh)], "-T", "-o", "BatchMode=yes", "-o",
-		"ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2", h.SSH,
-		s.script(words))
+		"ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2", "-o",
+		"ControlMaster=no", "-o", "ControlPath=none", h.SSH, s.script(words))
 	return exec.Command(ssh[0], args...), nil
 }
 

@@ -288,3 +288,17 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 }
+
+// TestSSHOptions: an ssh of a cluster asks nothing, and is no master for the user's others.
+func TestSSHOptions(t *testing.T) {
+	c, err := Shell{}.command(Host{SSH: "me@far"}, "node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := slices.Index(c.Args, "me@far")
+	for _, want := range []string{"BatchMode=yes", "ControlMaster=no", "ControlPath=none"} {
+		if i := slices.Index(c.Args, want); i < 1 || i > host || c.Args[i-1] != "-o" {
+			t.Errorf("%q has no option %s", c.Args, want)
+		}
+	}
+}
