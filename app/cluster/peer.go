@@ -104,6 +104,7 @@ type peer struct {
 	next    int
 	waiting map[int]func(*reply)
 	heard   time.Time
+	exited  bool  // the process; the number of its group may be another's
 	err     error // why it was ended
 }
 
@@ -149,6 +150,11 @@ func (p *peer) listen(out io.Reader) {
 		}
 	})
 	_ = p.stdin.Close()
+	waitExit(p.command.Process.Pid)
+	p.mu.Lock()
+	_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) // its children: they hold stderr
+	p.exited = true
+	p.mu.Unlock()
 	err := p.command.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,12 +222,14 @@ func (p *peer) lost(err error) error {
 // end ends the node and with it the ranks of its host. It does not wait.
 func (p *peer) end(err error) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.err == nil {
 		p.err = err
 	}
-	p.mu.Unlock()
+	if !p.exited {
+		_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL)
+	}
 	_ = p.stdin.Close()
-	_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL)
 }
 
 // close ends the node in good order: it ends its ranks first. It waits for a short time.
