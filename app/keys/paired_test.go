@@ -86,8 +86,8 @@ func TestPairedAgain(t *testing.T) {
 	}
 }
 
-// TestOfferedKey: the earlier key of a machine passes beside an offered one, until that is kept. One
-// that is removed changes nothing.
+// TestOfferedKey: the earlier key of a machine passes beside an offered one, until that is kept. An
+// offered key that is removed changes nothing.
 func TestOfferedKey(t *testing.T) {
 	s := open(t, t.TempDir())
 	first, old, err := s.AddPaired("mac", certificateA)
