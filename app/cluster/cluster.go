@@ -19,6 +19,7 @@
 //	plan.go       all checks before a start
 //	wire.go       messages between cluster and nodes
 //	node.go       the host's side: runs the ranks
+//	exit_*.go     when a process has exited, for each system
 //	text.go       lines of their output
 //	peer.go       the cluster's side of a node
 //	supervise.go  starts all ranks, again when one has ended

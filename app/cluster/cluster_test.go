@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -388,4 +390,77 @@ func TestCheckFails(t *testing.T) {
 			t.Errorf("%s: %v, expected %s", c.name, err, c.want)
 		}
 	}
+}
+
+// TestEmptyAnswers has a host whose node leaves out what an operation promises.
+func TestEmptyAnswers(t *testing.T) {
+	r := newRanks(t)
+	ips := []string{"127.0.0.1"}
+	for _, op := range []string{opFacts, opListen, opDial, opModel, opProbe} {
+		_, err := Check(t.Context(), Options{Model: r.model(), Shell: r.shell(),
+			Hosts: []Host{{SSH: "empty-" + op, IPs: ips}, {SSH: "localhost", IPs: ips}}})
+		// That of probe becomes the reason why the model cannot be split.
+		if want := "answer to " + op + " is not complete"; err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, expected %s", err, want)
+		}
+	}
+}
+
+// TestExit: a process that has exited keeps its number until it is waited for.
+func TestExit(t *testing.T) {
+	for _, script := range []string{"exit 3", "read word; exit 3"} {
+		c := exec.Command("/bin/sh", "-c", script)
+		in, err := c.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		exited := make(chan struct{})
+		go func() { waitExit(c.Process.Pid); close(exited) }()
+		if script != "exit 3" {
+			select {
+			case <-exited:
+				t.Error("a process that runs has exited")
+			case <-time.After(20 * time.Millisecond):
+			}
+			_ = in.Close()
+		}
+		<-exited
+		eventually(t, "its end", func() bool { return gone(c.Process.Pid) })
+		if err := syscall.Kill(c.Process.Pid, 0); err != nil {
+			t.Errorf("its number may be another's: %v", err)
+		}
+		if err := c.Wait(); c.ProcessState.ExitCode() != 3 {
+			t.Errorf("it ended with %v", err)
+		}
+	}
+}
+
+// TestChildrenEnd: the children of a rank end with it, and nothing is left to end.
+func TestChildrenEnd(t *testing.T) {
+	var out bytes.Buffer
+	n := newFakeNode()
+	n.out, n.ranks = &lines{out: &out}, map[*exec.Cmd]chan struct{}{}
+	c := exec.Command("/bin/sh", "-c", "sleep 60 & echo $!; exit 3")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	err := n.started(t.Context(), c, &output{node: n, id: 1, each: func(*Event) {}})
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("the rank ended with %v", err)
+	}
+	var answer reply
+	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
+		t.Fatal(err)
+	}
+	child, err := strconv.Atoi(answer.Line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the end of the child", func() bool { return gone(child) })
+	if len(n.ranks) != 0 {
+		t.Errorf("%d ranks are left", len(n.ranks))
+	}
+	n.kill()
 }

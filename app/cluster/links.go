@@ -54,10 +54,6 @@ func connectAll(ctx context.Context, s Shell, hosts []Host) (*peers, error) {
 	}
 	err := p.each(func(r int) error {
 		answer, err := p.nodes[r].call(ctx, request{Op: opFacts}, nil)
-		if err == nil && answer.Facts == nil {
-			err = problem.New(problem.BadRequest, "The Headroom on "+hosts[r].String()+
-				" speaks another protocol", "", otherVersion)
-		}
 		if err != nil {
 			return err
 		}

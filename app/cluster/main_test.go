@@ -50,17 +50,36 @@ func TestMain(m *testing.M) {
 }
 
 func fakeNode() {
+	node := newFakeNode()
+	if text := os.Getenv("MLX_TEST_SILENCE"); text != "" {
+		node.Silence, _ = time.ParseDuration(text)
+	}
+	_ = node.Serve(background(), os.Stdin, os.Stdout)
+}
+
+func newFakeNode() *Node {
 	self, _ := os.Executable()
-	node := Node{python: []string{self, "rank"}, Model: func(name string) (string, string, error) {
+	return &Node{python: []string{self, "rank"}, Model: func(name string) (string, string, error) {
 		if strings.Contains(name, "missing") {
 			return "", "", problem.New(problem.ModelNotFound, "There is no model "+name, "", "")
 		}
 		return name, "tiny", nil
 	}}
-	if text := os.Getenv("MLX_TEST_SILENCE"); text != "" {
-		node.Silence, _ = time.ParseDuration(text)
-	}
-	_ = node.Serve(background(), os.Stdin, os.Stdout)
+}
+
+// emptyNode is a node whose answers to one operation have nothing in them.
+func emptyNode(op string) {
+	n := newFakeNode()
+	n.out, n.ranks = &lines{out: os.Stdout}, map[*exec.Cmd]chan struct{}{}
+	_ = readLines(os.Stdin, func(q *request) {
+		if q.Op == op {
+			n.reply(q, reply{}, nil)
+			return
+		}
+		n.handle(background(), q)
+	})
+	n.end()
+	os.Exit(0)
 }
 
 // fakeSSH runs a command line as the host's shell would.
@@ -74,6 +93,9 @@ func fakeSSH(host, script string) {
 		os.Exit(255)
 	case "chatty":
 		fmt.Println("Welcome to chatty!")
+	}
+	if op, ok := strings.CutPrefix(host, "empty-"); ok {
+		emptyNode(op)
 	}
 	err := syscall.Exec("/bin/sh", []string{"sh", "-c", script}, os.Environ())
 	fmt.Fprintln(os.Stderr, err)

@@ -56,7 +56,7 @@ type Node struct {
 	listeners []net.Listener // used by one goroutine
 
 	mu     sync.Mutex
-	ranks  map[*exec.Cmd]chan struct{} // closed when it has ended
+	ranks  map[*exec.Cmd]chan struct{} // those not waited for; closed when it has ended
 	unlock func()                      // of the environment
 }
 
@@ -403,9 +403,11 @@ func (n *Node) started(ctx context.Context, c *exec.Cmd, o *output) error {
 		defer close(read)
 		o.read(out)
 	}()
-	err = c.Wait()
-	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // its children
+	waitExit(c.Process.Pid)
+	// Both at once: after Wait the number of the group may be another's, and kill would use it.
 	n.mu.Lock()
+	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // its children
+	err = c.Wait()
 	delete(n.ranks, c)
 	close(ended)
 	n.mu.Unlock()

@@ -68,10 +68,11 @@ func (s Shell) command(h Host, words ...string) (*exec.Cmd, error) {
 	if len(ssh) == 0 {
 		ssh = []string{"ssh"}
 	}
-	// BatchMode: it fails instead of asking for a password.
+	// BatchMode: it fails instead of asking for a password. ControlMaster and ControlPath: it has a
+	// connection of its own. Others of the user would end with one that it shares.
 	args := append(ssh[1:len(ssh):len(ssh)], "-T", "-o", "BatchMode=yes", "-o",
-		"ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2", h.SSH,
-		s.script(words))
+		"ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2", "-o",
+		"ControlMaster=no", "-o", "ControlPath=none", h.SSH, s.script(words))
 	return exec.Command(ssh[0], args...), nil
 }
 
@@ -103,6 +104,7 @@ type peer struct {
 	next    int
 	waiting map[int]func(*reply)
 	heard   time.Time
+	exited  bool  // the process; the number of its group may be another's
 	err     error // why it was ended
 }
 
@@ -148,6 +150,11 @@ func (p *peer) listen(out io.Reader) {
 		}
 	})
 	_ = p.stdin.Close()
+	waitExit(p.command.Process.Pid)
+	p.mu.Lock()
+	_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) // its children: they hold stderr
+	p.exited = true
+	p.mu.Unlock()
 	err := p.command.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,12 +222,14 @@ func (p *peer) lost(err error) error {
 // end ends the node and with it the ranks of its host. It does not wait.
 func (p *peer) end(err error) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.err == nil {
 		p.err = err
 	}
-	p.mu.Unlock()
+	if !p.exited {
+		_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL)
+	}
 	_ = p.stdin.Close()
-	_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL)
 }
 
 // close ends the node in good order: it ends its ranks first. It waits for a short time.
@@ -234,7 +243,8 @@ func (p *peer) close() {
 	}
 }
 
-// call sends a request and waits for its last reply. each gets the others; it may be nil.
+// call sends a request and waits for its last reply. each gets the others; it may be nil. Without
+// an error the reply has what the operation promises: see reply.answers.
 func (p *peer) call(ctx context.Context, q request, each func(*reply)) (*reply, error) {
 	done := make(chan *reply, 1)
 	p.mu.Lock()
@@ -255,6 +265,10 @@ func (p *peer) call(ctx context.Context, q request, each func(*reply)) (*reply, 
 	go func() { _ = p.to.write(q) }() // if it fails, so does the process
 	select {
 	case r := <-done:
+		if r.Error == nil && !r.answers(&q) {
+			return nil, problem.New(problem.BadRequest, "The Headroom on "+p.host.String()+
+				" speaks another protocol", "its answer to "+q.Op+" is not complete", otherVersion)
+		}
 		return r, r.Error.problem()
 	case <-ctx.Done():
 		p.mu.Lock()

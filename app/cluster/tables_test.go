@@ -258,3 +258,47 @@ func FuzzMessages(f *testing.F) {
 		readText(strings.NewReader(string(text)), func(string) {})
 	})
 }
+
+// TestAnswers compares replies with what operations promise.
+func TestAnswers(t *testing.T) {
+	two := []string{"a", "b"}
+	for _, c := range []struct {
+		q    request
+		r    reply
+		want bool
+	}{
+		{request{Op: opPing}, reply{}, true},
+		{request{Op: opClose}, reply{}, true},
+		{request{Op: opRank}, reply{}, true},
+		{request{Op: opFacts}, reply{}, false},
+		{request{Op: opFacts}, reply{Facts: &Facts{}}, true},
+		{request{Op: opModel}, reply{Parts: &Parts{}}, false},
+		{request{Op: opModel}, reply{Found: &Found{}}, true},
+		{request{Op: opProbe}, reply{Found: &Found{}}, false},
+		{request{Op: opProbe}, reply{Parts: &Parts{}}, true},
+		{request{Op: opListen, Addresses: two}, reply{Ports: []int{1}}, false},
+		{request{Op: opListen, Addresses: two}, reply{Ports: []int{1, 2}}, true},
+		{request{Op: opListen, Addresses: two}, reply{Ports: []int{1, 2, 3}}, false},
+		{request{Op: opDial, Addresses: two}, reply{Ms: []float64{1}}, false},
+		{request{Op: opDial, Addresses: two}, reply{Ms: []float64{1, 2}}, true},
+		{request{Op: opDial, Addresses: two}, reply{Ms: []float64{1, 2, 3}}, false},
+	} {
+		if got := c.r.answers(&c.q); got != c.want {
+			t.Errorf("%+v answers %+v: %v, expected %v", c.r, c.q, got, c.want)
+		}
+	}
+}
+
+// TestSSHOptions: an ssh of a cluster asks nothing, and is no master for the user's others.
+func TestSSHOptions(t *testing.T) {
+	c, err := Shell{}.command(Host{SSH: "me@far"}, "node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := slices.Index(c.Args, "me@far")
+	for _, want := range []string{"BatchMode=yes", "ControlMaster=no", "ControlPath=none"} {
+		if i := slices.Index(c.Args, want); i < 1 || i > host || c.Args[i-1] != "-o" {
+			t.Errorf("%q has no option %s", c.Args, want)
+		}
+	}
+}

@@ -27,7 +27,7 @@ const (
 	opProbe   = "probe"   // of Dir; replies Parts
 	opInstall = "install" // the Python environment; replies Lines
 	opListen  = "listen"  // on Addresses, until close; replies Ports
-	opDial    = "dial"    // Addresses with ports; replies Millis, negative: not reached
+	opDial    = "dial"    // Addresses with ports; replies Ms, negative: not reached
 	opClose   = "close"   // the listeners
 	opRank    = "rank"    // runs Rank; replies Lines and Events until it ends
 	opKill    = "kill"    // ends all ranks
@@ -61,6 +61,24 @@ type reply struct {
 	Ms    []float64 `json:"ms,omitempty"`
 	Line  string    `json:"line,omitempty"`
 	Event *Event    `json:"event,omitempty"`
+}
+
+// answers reports whether the last reply of a request that did not fail has what the operation
+// promises. A node may be of another version, or not Headroom's.
+func (r *reply) answers(q *request) bool {
+	switch q.Op {
+	case opFacts:
+		return r.Facts != nil
+	case opModel:
+		return r.Found != nil
+	case opProbe:
+		return r.Parts != nil
+	case opListen:
+		return len(r.Ports) == len(q.Addresses)
+	case opDial:
+		return len(r.Ms) == len(q.Addresses)
+	}
+	return true
 }
 
 // failure is a Problem.

@@ -27,32 +27,60 @@ const pairedPrefix = "paired: "
 // them stay. The name of the key is "paired: " and the machine's name, and a number if that is
 // taken. The error is a Problem.
 func (s *Store) AddPaired(machine, certificate string) (added Key, text string, err error) {
+	return s.addPaired(machine, certificate, true)
+}
+
+// OfferPaired makes a key as AddPaired does, but earlier keys of the certificate pass until
+// KeepPaired. If the other machine does not store the key, Remove takes it back.
+func (s *Store) OfferPaired(machine, certificate string) (offered Key, text string, err error) {
+	return s.addPaired(machine, certificate, false)
+}
+
+func (s *Store) addPaired(machine, certificate string, replace bool) (k Key, text string,
+	err error) {
 	if err := checkCertificate(certificate); err != nil || certificate == "" {
 		return Key{}, "", problem.New(problem.BadRequest, "The certificate is not valid",
 			fmt.Sprintf("%q is not a SHA-256", certificate), "")
 	}
 	text = newKey()
-	added = hashed(text)
-	added.Certificate, added.Created = certificate, s.now().UTC().Truncate(time.Second)
+	k = hashed(text)
+	k.Certificate, k.Created = certificate, s.now().UTC().Truncate(time.Second)
 	err = s.change(func(list []Key) ([]Key, error) {
-		for _, k := range list {
-			if k.Certificate == certificate {
-				added.Limits = k.Limits
-				break
-			}
+		earlier := func(k Key) bool { return k.Certificate == certificate }
+		if i := slices.IndexFunc(list, earlier); i >= 0 {
+			k.Limits = list[i].Limits
 		}
-		list = slices.DeleteFunc(list, func(k Key) bool { return k.Certificate == certificate })
+		if replace {
+			list = slices.DeleteFunc(list, earlier)
+		}
 		if len(list) >= maxKeys {
 			return nil, problem.New(problem.BadRequest,
 				fmt.Sprintf("There are %d API keys already", maxKeys), "", "Remove one first.")
 		}
-		added.Name = freeName(list, machine)
-		return append(list, added), nil
+		k.Name = freeName(list, machine)
+		return append(list, k), nil
 	})
 	if err != nil {
 		return Key{}, "", err
 	}
-	return added, text, nil
+	return k, text, nil
+}
+
+// KeepPaired removes all other keys of the certificate of the key with an ID, which OfferPaired has
+// made for machine. The key then has the name that AddPaired would have given it. The error is a
+// Problem.
+func (s *Store) KeepPaired(id, machine string) error {
+	return s.change(func(list []Key) ([]Key, error) {
+		i := slices.IndexFunc(list, func(k Key) bool { return k.ID == id })
+		if i < 0 || list[i].Certificate == "" {
+			return nil, notFound(id, list)
+		}
+		kept := list[i]
+		list = slices.DeleteFunc(list,
+			func(k Key) bool { return k.Certificate == kept.Certificate })
+		kept.Name = freeName(list, machine)
+		return append(list, kept), nil
+	})
 }
 
 // freeName returns the name of a key of a machine, which no key in the list has. What cannot be in

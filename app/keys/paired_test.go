@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"headroom/engine/problem"
 )
 
 var certificateA, certificateB = strings.Repeat("ab", 32), strings.Repeat("cd", 32)
@@ -81,6 +83,61 @@ func TestPairedAgain(t *testing.T) {
 		if _, _, err := s.AddPaired("mac", wrong); err == nil {
 			t.Errorf("the certificate %q was accepted", wrong)
 		}
+	}
+}
+
+// TestOfferedKey: the earlier key of a machine passes beside an offered one, until that is kept. An
+// offered key that is removed changes nothing.
+func TestOfferedKey(t *testing.T) {
+	s := open(t, t.TempDir())
+	first, old, err := s.AddPaired("mac", certificateA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Set(first.ID, first.Name, Limits{RequestsPerMinute: 7}); err != nil {
+		t.Fatal(err)
+	}
+	_, other, err := s.AddPaired("other", certificateB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	passes := func(what string, want bool, text, certificate string) {
+		t.Helper()
+		if got := s.FindPaired(text, certificate) != nil; got != want {
+			t.Errorf("%s passes: %v, want %v", what, got, want)
+		}
+	}
+	for _, keep := range []bool{false, true} {
+		k, text, err := s.OfferPaired("mac", certificateA)
+		if err != nil || k.RequestsPerMinute != 7 || k.Name != "paired: mac 2" {
+			t.Fatalf("offered %+v, %v", k, err)
+		}
+		passes("the old key, while another is offered,", true, old, certificateA)
+		passes("the offered key", true, text, certificateA)
+		if keep {
+			err = s.KeepPaired(k.ID, "mac")
+		} else {
+			_, _, err = s.Remove(k.ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		passes("the old key", !keep, old, certificateA)
+		passes("the new key", keep, text, certificateA)
+		passes("another machine's key", true, other, certificateB)
+		if now, err := s.Named("paired: mac"); err != nil || keep != (now.ID == k.ID) ||
+			now.RequestsPerMinute != 7 {
+			t.Errorf("now there is %+v, %v", now, err)
+		}
+	}
+	client, _ := add(t, s, "laptop", Limits{})
+	for _, id := range []string{first.ID, client.ID} {
+		if err := s.KeepPaired(id, "mac"); problem.From(err).Code != problem.NotFound {
+			t.Errorf("kept %s: %v", id, err)
+		}
+	}
+	if n := len(s.List()); n != 3 {
+		t.Errorf("%d keys, want 3", n)
 	}
 }
 

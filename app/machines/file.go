@@ -98,9 +98,10 @@ func parse(data []byte) (d document, err error) {
 	return d, nil
 }
 
-// change applies a change to a copy of the machines in the file, and writes them. Nothing changes
-// if the change or the writing fails. The error is a Problem. change runs with mu locked.
-func (s *Store) change(change func([]Machine) ([]Machine, error)) error {
+// change calls a function with a copy of the machines in the file. It gets another one that writes
+// a list; if that fails, the file is as it was. The errors are Problems. The function runs with mu
+// and the folder locked.
+func (s *Store) change(f func(list []Machine, write func([]Machine) error) error) error {
 	failed := func(err error) error {
 		return problem.Wrap(problem.Internal, err, "The other machines could not be saved",
 			"Check that the folder "+s.dir+" can be written to.")
@@ -123,21 +124,27 @@ func (s *Store) change(change func([]Machine) ([]Machine, error)) error {
 		return problem.New(problem.Internal, "The other machines cannot be changed",
 			"a later version of Headroom has written their list", "Use that version.")
 	}
-	list, err := change(slices.Clone(s.list))
-	if err != nil {
-		return err
-	}
+	return f(slices.Clone(s.list), func(list []Machine) error {
+		if err := s.write(list); err != nil {
+			return failed(err)
+		}
+		return nil
+	})
+}
+
+// write replaces the file. mu and the folder are locked.
+func (s *Store) write(list []Machine) error {
 	d := document{Version: version, Machines: list}
 	text, err := json.MarshalIndent(d, "", "  ")
 	if err == nil {
 		err = disk.WriteFile(s.path(), append(text, '\n'), 0o600)
 	}
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	info, err := os.Stat(s.path())
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	s.adopt(d, info, nil)
 	return nil

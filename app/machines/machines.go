@@ -137,27 +137,37 @@ func (s *Store) Add(m Machine, secret string) (Machine, error) {
 	}
 	m.HasSecret = secret != ""
 	m.Added = s.now().UTC().Truncate(time.Second)
-	err = s.change(func(list []Machine) ([]Machine, error) {
+	restore := s.restorer(m.ID) // before the locks: the keychain may ask the user
+	err = s.change(func(list []Machine, write func([]Machine) error) error {
 		i := slices.IndexFunc(list, func(other Machine) bool { return other.ID == m.ID })
 		if m.Name == "" {
 			m.Name = freeName(list, m)
 		}
 		if err := nameIsFree(list, m); err != nil {
-			return nil, err
+			return err
 		}
-		if i < 0 && len(list) >= maxMachines {
-			return nil, problem.New(problem.BadRequest,
+		switch {
+		case i >= 0:
+			list[i] = m
+		case len(list) >= maxMachines:
+			return problem.New(problem.BadRequest,
 				fmt.Sprintf("There are %d other machines already", maxMachines), "",
 				"Remove one first.")
+		default:
+			list = append(list, m)
 		}
-		if err := s.setSecret(m.ID, secret); err != nil {
-			return nil, err
+		if secret == "" {
+			return s.writeWithout(list, write, m.ID)
 		}
-		if i >= 0 {
-			list[i] = m
-			return list, nil
+		// The key comes first: another program that sees the new list must not read the old key.
+		err := s.setSecret(m.ID, secret)
+		if err == nil {
+			err = write(list)
 		}
-		return append(list, m), nil
+		if err != nil {
+			restore()
+		}
+		return err
 	})
 	if err != nil {
 		return Machine{}, err
@@ -172,37 +182,47 @@ func (s *Store) Set(m Machine) error {
 	if err != nil {
 		return err
 	}
-	return s.change(func(list []Machine) ([]Machine, error) {
+	return s.change(func(list []Machine, write func([]Machine) error) error {
 		i, err := indexOf(list, m.ID)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if m.Name == "" {
 			m.Name = list[i].Name
 		}
 		if err := nameIsFree(list, m); err != nil {
-			return nil, err
+			return err
 		}
 		m.HasSecret, m.Added = list[i].HasSecret, list[i].Added
 		list[i] = m
-		return list, nil
+		return write(list)
 	})
 }
 
-// Remove removes the machine with a name or an ID, and its API key. The error is a Problem.
+// Remove removes the machine with a name or an ID, and then its API key. If that is what fails, the
+// machine is removed all the same. The error is a Problem.
 func (s *Store) Remove(nameOrID string) (removed Machine, err error) {
-	err = s.change(func(list []Machine) ([]Machine, error) {
+	err = s.change(func(list []Machine, write func([]Machine) error) error {
 		i, err := indexOf(list, nameOrID)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		removed = list[i]
-		if err := s.setSecret(removed.ID, ""); err != nil {
-			return nil, err
-		}
-		return slices.Delete(list, i, i+1), nil
+		return s.writeWithout(slices.Delete(list, i, i+1), write, removed.ID)
 	})
 	return removed, err
+}
+
+// writeWithout writes a list in which the machine with an ID has no API key any more, and then
+// removes the key, so that a list that cannot be written leaves it. mu and the folder are locked.
+func (s *Store) writeWithout(list []Machine, write func([]Machine) error, id string) error {
+	if _, err := s.readSecrets(); err != nil {
+		return s.unreadSecrets(err)
+	}
+	if err := write(list); err != nil {
+		return err
+	}
+	return s.setSecret(id, "")
 }
 
 // indexOf returns the index of the machine with a name or an ID. The error is a Problem.
@@ -356,7 +376,8 @@ func CleanURL(kind Kind, address string) (string, error) {
 		path = "/v1"
 	}
 	u.Path, u.RawPath = path, ""
-	u.Host = strings.ToLower(u.Host)
+	name, _, _ := strings.Cut(u.Host, "%") // a zone is an interface, such as enP2p1s0
+	u.Host = strings.ToLower(name) + u.Host[len(name):]
 	return u.String(), nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/zalando/go-keyring"
 
@@ -118,6 +119,61 @@ func TestSet(t *testing.T) {
 	m.Name = "B"
 	if err := s.Set(m); problem.From(err).Code != problem.Exists {
 		t.Errorf("took the name of another machine: %v", err)
+	}
+}
+
+// TestFailedWrites: a list that cannot be written leaves list and keys as they were.
+func TestFailedWrites(t *testing.T) {
+	for name, has := range map[string]bool{"keychain": true, "file": false} {
+		t.Run(name, func(t *testing.T) {
+			withKeychain(t, has)
+			dir := t.TempDir()
+			s := open(t, dir)
+			a := add(t, s, Machine{Name: "a", Kind: OpenAI, URL: "http://h:1"}, "old")
+			b := add(t, s, Machine{Name: "b", Kind: OpenAI, URL: "http://h:2"}, "")
+			never := time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) // JSON has no such time
+			s.now = func() time.Time { return never }
+			for what, change := range map[string]func() error{
+				"another key": func() error { _, err := s.Add(a, "new"); return err },
+				"no key":      func() error { _, err := s.Add(a, ""); return err },
+				"a first key": func() error { _, err := s.Add(b, "new"); return err },
+				"a machine": func() error {
+					_, err := s.Add(Machine{ID: "c", Kind: OpenAI, URL: "http://h:3"}, "new")
+					return err
+				},
+				"a removal": func() error {
+					defer func(before time.Time) { s.list[1].Added = before }(s.list[1].Added)
+					s.list[1].Added = never
+					_, err := s.Remove("a")
+					return err
+				},
+			} {
+				if err := change(); err == nil || !strings.Contains(err.Error(), "not be saved") {
+					t.Fatalf("%s: %v", what, err)
+				}
+				for i, store := range []*Store{s, open(t, dir)} {
+					if got := store.List(); !reflect.DeepEqual(got, []Machine{a, b}) {
+						t.Errorf("%s: store %d has %+v", what, i, got)
+					}
+					if got, err := store.Secret(a); got != "old" || err != nil {
+						t.Errorf("%s: store %d has the key %q, %v", what, i, got, err)
+					}
+					for _, id := range []string{b.ID, "c"} {
+						got, err := store.Secret(Machine{ID: id, HasSecret: true})
+						if err == nil {
+							t.Errorf("%s: store %d has the key %q of %s", what, i, got, id)
+						}
+					}
+				}
+			}
+			s.now = time.Now
+			if _, err := s.Remove("a"); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := s.Secret(a); err == nil {
+				t.Errorf("the removed machine has the key %q", got)
+			}
+		})
 	}
 }
 

@@ -62,12 +62,23 @@ func (s *Store) account(id string) string {
 	return id + "." + hex.EncodeToString(sum[:4])
 }
 
+// restorer returns a function that restores the API key that the machine with an ID has now, after
+// one that could not be added in its place. That function runs with mu and the folder locked.
+func (s *Store) restorer(id string) func() {
+	var old string
+	if m, err := s.Named(id); err == nil && m.ID == id {
+		if old, err = s.Secret(m); err != nil {
+			return func() {} // nobody can read it: removing it would only make that final
+		}
+	}
+	return func() { _ = s.setSecret(id, old) } // the error is that of what failed before
+}
+
 // setSecret saves the API key of a machine; "" removes it. mu and the folder are locked.
 func (s *Store) setSecret(id, secret string) error {
 	inFile, err := s.readSecrets()
 	if err != nil {
-		return problem.Wrap(problem.Internal, err, "The machine's API key cannot be changed",
-			"Repair or remove "+filepath.Join(s.dir, secretsName)+".")
+		return s.unreadSecrets(err)
 	}
 	_, wasInFile := inFile[id]
 	delete(s.secrets, id)
@@ -89,6 +100,11 @@ func (s *Store) setSecret(id, secret string) error {
 			"Check that the folder "+s.dir+" can be written to.")
 	}
 	return nil
+}
+
+func (s *Store) unreadSecrets(err error) error {
+	return problem.Wrap(problem.Internal, err, "The machine's API key cannot be changed",
+		"Repair or remove "+filepath.Join(s.dir, secretsName)+".")
 }
 
 // readSecrets returns the API keys in the file, by machine ID.

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -24,7 +25,7 @@ import (
 const joinTime = 15 * time.Second
 
 // ParseAddress returns the host and port in what a person has typed: "studio.local",
-// "192.168.1.5:11812", "https://studio.local/". The error is a Problem.
+// "192.168.1.5:11812", "https://studio.local/", "fe80::1%en0". The error is a Problem.
 func ParseAddress(typed string) (string, error) {
 	bad := func(why string) (string, error) {
 		return "", problem.New(problem.BadRequest,
@@ -39,8 +40,16 @@ func ParseAddress(typed string) (string, error) {
 		text = rest
 	}
 	text = strings.TrimSuffix(text, "/")
-	if ip := net.ParseIP(strings.Trim(text, "[]")); ip != nil {
-		return net.JoinHostPort(ip.String(), strconv.Itoa(Port)), nil
+	text = strings.Replace(text, "%25", "%", 1) // a URL's zone as people write it
+	bare := text
+	if strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") {
+		bare = text[1 : len(text)-1]
+	}
+	if ip, err := netip.ParseAddr(bare); err == nil {
+		return net.JoinHostPort(ip.Unmap().String(), strconv.Itoa(Port)), nil
+	}
+	if strings.HasPrefix(text, "[") {
+		text = strings.Replace(text, "%", "%25", 1)
 	}
 	u, err := url.Parse("//" + text)
 	switch {
@@ -61,9 +70,17 @@ type Joining struct {
 	Name     string // of this machine
 	Address  string // as ParseAddress returns it
 	Code     string // as ParseCode returns it
-	// Back lets the other machine use this one's engines, if it asks for that. It returns this
-	// machine's port for machines and a key for the certificate. nil: it does not get them.
-	Back func(name, certificate string) (port int, key string, err error)
+	// Back lets the other machine use this one's engines, if it asks for that. nil: it does not.
+	Back func(name, certificate string) (Back, error)
+}
+
+// Back is how the other machine may use this one.
+type Back struct {
+	Port int    // of this machine for others
+	Key  string // for the certificate of the other machine
+	// End is called once the other machine has stored the key, or has not. Until then, a key that
+	// it has from an earlier pairing must pass.
+	End func(stored bool)
 }
 
 // Joined is the result of a pairing: a machine whose engines this one may use.
@@ -171,11 +188,13 @@ func (c *joiner) look(ctx context.Context) error {
 
 // giveBack lets the other machine use this one's engines.
 func (c *joiner) giveBack(ctx context.Context, joined Joined) error {
-	port, key, err := c.Back(joined.Machine.Name, c.server)
+	back, err := c.Back(joined.Machine.Name, c.server)
 	if err != nil {
 		return err
 	}
-	return c.postAs(ctx, joined.Key, pathBack, backMessage{port, key}, nil)
+	err = c.postAs(ctx, joined.Key, pathBack, backMessage{back.Port, back.Key}, nil)
+	back.End(err == nil)
+	return err
 }
 
 // post sends a message and reads the answer. The error is a Problem.
@@ -188,7 +207,7 @@ func (c *joiner) postAs(ctx context.Context, key, path string, message, answer a
 	if err != nil {
 		panic("pairing: " + err.Error()) // a bug: the types are ours
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+c.Address+path,
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, baseURL(c.Address)+path,
 		bytes.NewReader(data))
 	if err != nil {
 		return c.unreachable(err)

@@ -1,14 +1,21 @@
 package pairing
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/zalando/go-keyring"
 
 	"headroom/app/machines"
 	"headroom/engine/problem"
@@ -61,16 +68,17 @@ func TestPair(t *testing.T) {
 func TestBothWays(t *testing.T) {
 	studio, laptop := newSide(t, "studio"), newSide(t, "laptop")
 	code := studio.Show(true)
-	back := func(name, certificate string) (int, string, error) {
+	ends := []bool{}
+	back := func(name, certificate string) (Back, error) {
 		key, err := storedKeys{laptop.keys}.Make(name, certificate)
-		port := 0
-		_, err2 := fmt.Sscanf(laptop.address, "127.0.0.1:%d", &port)
-		return port, key, errors.Join(err, err2)
+		b := Back{Key: key, End: func(stored bool) { ends = append(ends, stored) }}
+		_, err2 := fmt.Sscanf(laptop.address, "127.0.0.1:%d", &b.Port)
+		return b, errors.Join(err, err2)
 	}
 	joined, err := Join(t.Context(), Joining{Identity: laptop.id, Name: "laptop",
 		Address: studio.address, Code: code.Code, Back: back})
-	if err != nil || !joined.Both || len(studio.added) != 1 {
-		t.Fatalf("%+v, %v, added %v", joined, err, studio.added)
+	if err != nil || !joined.Both || len(studio.added) != 1 || !slices.Equal(ends, []bool{true}) {
+		t.Fatalf("%+v, %v, added %v, ends %v", joined, err, studio.added, ends)
 	}
 	for key, m := range studio.added {
 		if status, body, err := use(t, studio.id, m, key); err != nil || status != 200 ||
@@ -84,6 +92,33 @@ func TestBothWays(t *testing.T) {
 	err = c.postAs(t.Context(), joined.Key, pathBack, backMessage{Port: 1, Key: "k"}, nil)
 	if err == nil || len(studio.added) != 1 {
 		t.Errorf("the laptop was added twice: %v", studio.added)
+	}
+}
+
+// TestBackWithZone: the other machine may be at a link-local address, whose zone says by which
+// interface it is reached.
+func TestBackWithZone(t *testing.T) {
+	studio, laptop := newSide(t, "studio"), identity(t)
+	studio.Show(true)
+	studio.offer.phase, studio.offer.peer = Paired, laptop.Fingerprint
+	r := httptest.NewRequest("POST", pathBack, strings.NewReader(`{"port": 11812, "key": "k"}`))
+	r.RemoteAddr = "[fe80::1%enP2]:50000"
+	r.TLS = &tls.ConnectionState{PeerCertificates: peersOf(laptop)}
+	w := httptest.NewRecorder()
+	studio.back(w, r)
+	store, err := machines.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyring.MockInit()
+	stored, err := Store(store, studio.added["k"], "k")
+	if want := "https://[fe80::1%25enP2]:11812"; err != nil || stored.URL != want ||
+		w.Code != http.StatusNoContent {
+		t.Fatalf("%d, stored %+v, %v, want %s", w.Code, stored, err, want)
+	}
+	u, err := url.Parse(stored.URL)
+	if err != nil || u.Hostname() != "fe80::1%enP2" {
+		t.Errorf("requests go to %v, %v", u, err)
 	}
 }
 
@@ -311,7 +346,11 @@ func TestParseAddress(t *testing.T) {
 		"studio.local": "studio.local:11812", "192.168.1.5": "192.168.1.5:11812",
 		"192.168.1.5:99": "192.168.1.5:99", "https://studio.local/": "studio.local:11812",
 		" HTTPS://studio:1 ": "studio:1", "::1": "[::1]:11812", "[fe80::1]": "[fe80::1]:11812",
-		"[::1]:99": "[::1]:99", "": "", "http://studio": "", "studio/v1": "", "a b": "",
+		"[::1]:99":    "[::1]:99",
+		"fe80::1%en0": "[fe80::1%en0]:11812", "[fe80::1%en0]": "[fe80::1%en0]:11812",
+		"[fe80::1%en0]:99": "[fe80::1%en0]:99", "[fe80::1%25en0]:99": "[fe80::1%en0]:99",
+		"[fe80::1%en0]:0": "", "::ffff:10.0.0.1": "10.0.0.1:11812", "studio%41": "",
+		"studio%2541": "", "": "", "http://studio": "", "studio/v1": "", "a b": "",
 		"studio:0": "", "studio:99999": "", "studio:x": "", "u@studio": "", "studio?x": ""} {
 		address, err := ParseAddress(typed)
 		if address != want || (err == nil) != (want != "") {

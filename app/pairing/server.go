@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"sync"
 	"time"
@@ -265,10 +266,16 @@ func (s *Server) back(w http.ResponseWriter, r *http.Request) {
 }
 
 // Machine returns what is stored of a machine that was paired. Its ID comes from its certificate,
-// so pairing again replaces it. address is a host and a port.
+// so pairing again replaces it. address is a host and a port; an IPv6 address may have a zone.
 func Machine(name, address, certificate string) machines.Machine {
 	return machines.Machine{ID: certificate[:min(len(certificate), 16)], Name: cleanName(name),
-		Kind: machines.Headroom, URL: "https://" + address, Certificate: certificate, Paired: true}
+		Kind: machines.Headroom, URL: baseURL(address), Certificate: certificate, Paired: true}
+}
+
+// baseURL returns the URL of a host and a port. It has "%25" before the zone of an IPv6 address,
+// as RFC 6874 says.
+func baseURL(address string) string {
+	return (&url.URL{Scheme: "https", Host: address}).String()
 }
 
 // Store adds a paired machine to a store. If another machine has its name, it gets one of the

@@ -422,9 +422,8 @@ func (s *sharing) join(ctx context.Context, o JoinOptions) (control.JoinedMachin
 	}
 	j := pairing.Joining{Identity: id, Name: pairing.MachineName(), Address: address, Code: code}
 	if o.BackPort > 0 {
-		j.Back = func(name, certificate string) (int, string, error) {
-			_, text, err := s.keys.AddPaired(name, certificate)
-			return o.BackPort, text, err
+		j.Back = func(name, certificate string) (pairing.Back, error) {
+			return s.back(name, certificate, o.BackPort)
 		}
 	}
 	joined, failed := pairing.Join(ctx, j)
@@ -436,6 +435,22 @@ func (s *sharing) join(ctx context.Context, o JoinOptions) (control.JoinedMachin
 		return control.JoinedMachine{}, problem.From(err)
 	}
 	return control.JoinedMachine{Name: m.Name, Address: address, Both: joined.Both}, nil
+}
+
+// back makes a key by which the other machine may use this one. It replaces an earlier key once the
+// other machine has stored it, and is removed if that fails. The error is a Problem.
+func (s *sharing) back(name, certificate string, port int) (pairing.Back, error) {
+	k, text, err := s.keys.OfferPaired(name, certificate)
+	return pairing.Back{Port: port, Key: text, End: func(stored bool) {
+		if stored {
+			if err := s.keys.KeepPaired(k.ID, name); err != nil {
+				slog.Warn("earlier keys of a paired machine could not be removed", "machine", name,
+					"err", err)
+			}
+		} else if _, _, err := s.keys.Remove(k.ID); err != nil {
+			slog.Warn("the key of a failed pairing could not be removed", "key", k.Name, "err", err)
+		}
+	}}, err
 }
 
 // endpointForMachines returns the handler of a server for paired machines.

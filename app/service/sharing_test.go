@@ -321,6 +321,70 @@ func TestTwoMachines(t *testing.T) {
 	}
 }
 
+// TestBackFails: a machine that cannot store its half of a pairing in both directions has no key
+// from it, and one from an earlier pairing still passes.
+func TestBackFails(t *testing.T) {
+	a, b := newMachine(t, nil), newMachine(t, nil)
+	a.share(t, true)
+	b.share(t, true)
+	list := filepath.Join(a.dir, "machines.json")
+	fails := func(users int) {
+		t.Helper()
+		good, _ := os.ReadFile(list)
+		if err := os.WriteFile(list, []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.ShowCode(true); err != nil {
+			t.Fatal(err)
+		}
+		_, err := b.Join(t.Context(), addressOf(a), a.Sharing().Code.Code, true)
+		if err == nil || !strings.Contains(err.Error(), "Only one direction") {
+			t.Errorf("joined: %v", err)
+		}
+		if got := b.Sharing().Users; len(got) != users {
+			t.Errorf("%+v may use b, want %d", got, users)
+		}
+		if good == nil {
+			good = []byte(`{"version":1,"machines":[]}`)
+		}
+		if err := os.WriteFile(list, good, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	paired := func() (machines.Machine, *http.Client, string) {
+		t.Helper()
+		pair(t, a, b, true)
+		store, err := machines.Open(a.dir)
+		if err != nil || len(store.List()) != 1 {
+			t.Fatalf("a has the machines %v, %v", store.List(), err)
+		}
+		return a.other(t, store.List()[0].Name)
+	}
+	status := func(m machines.Machine, client *http.Client, key string) int {
+		t.Helper()
+		status, _, err := send(client, "GET", m.URL+"/v1/models", key, "")
+		if err != nil {
+			t.Error(err)
+		}
+		return status
+	}
+	fails(0)
+	m, client, key := paired()
+	name := b.Sharing().Users[0].Name
+	fails(1)
+	if got := status(m, client, key); got != 200 {
+		t.Errorf("the key of the first pairing gets %d", got)
+	}
+	again, client, newKey := paired()
+	if first, second := status(again, client, key), status(again, client, newKey); first != 401 ||
+		second != 200 {
+		t.Errorf("the old key gets %d and the new one %d", first, second)
+	}
+	if got := b.Sharing().Users; len(got) != 1 || got[0].Name != name {
+		t.Errorf("%+v may use b, want %s", got, name)
+	}
+}
+
 // TestRoutedToAPairedMachine: a request for a model that only the other machine has is answered
 // there, over the port for machines, until that machine is forgotten.
 func TestRoutedToAPairedMachine(t *testing.T) {
