@@ -113,8 +113,14 @@ func TestBenchRoute(t *testing.T) {
 		t.Errorf("exit %d, %s%s", code, out, errOut)
 	}
 	if code, out, _ := headroom("", "bench", "route", "--machines=2", "--sessions=5",
-		"--turns=2"); code != 0 || !strings.Contains(out, "round robin") {
+		"--turns=2"); code != 0 || !strings.Contains(out, "in turn") ||
+		!strings.Contains(out, "are simulated") || !strings.Contains(out, "µs") {
 		t.Errorf("exit %d, %s", code, out)
+	}
+	// No prompt repeats another, so no cache can hit.
+	if code, out, errOut := headroom("", "bench", "route", "--machines=1", "--sessions=1",
+		"--turns=1", "--json"); code != 0 || !strings.Contains(out, `"of_possible": 1`) {
+		t.Errorf("exit %d, %s%s", code, out, errOut)
 	}
 	if code, _, errOut := headroom("", "bench", "route", "--load", "0"); code == 0 ||
 		!strings.Contains(errOut, "--load") {
