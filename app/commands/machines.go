@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -36,7 +37,7 @@ type MachinesList struct {
 
 // MachinesAdd is `headroom machines add`.
 type MachinesAdd struct {
-	URL         string   `arg:"" name:"url" help:"Address: studio.local:11811, or the base URL of a server with OpenAI's API."`
+	URL         string   `arg:"" name:"address" help:"Address: studio.local:11811, or the base URL of a server with OpenAI's API."`
 	Name        string   `help:"Name by which you tell the machine from others. Default: its host name." placeholder:"NAME"`
 	Kind        string   `help:"What answers there: headroom or openai. Default: it is asked." enum:",headroom,openai" default:"" placeholder:"KIND"`
 	Model       []string `help:"Model of the machine that is used; may be repeated. Default: all." placeholder:"ID" sep:"none"`
@@ -87,7 +88,7 @@ func (c *MachinesList) Run(t *terminal) error {
 			Machines []machines.Machine `json:"machines"`
 		}{append([]machines.Machine{}, list...)})
 	case len(list) == 0:
-		fmt.Fprintln(t.out, "There are no other machines. Add one: headroom machines add URL")
+		fmt.Fprintln(t.out, "There are no other machines. Add one: headroom machines add ADDRESS")
 		return nil
 	}
 	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
@@ -150,6 +151,13 @@ func hasModel(list []route.Model, id string) bool {
 		}
 	}
 	return false
+}
+
+// usesModel reports whether a machine that is used for some models, or for all if there are none,
+// is used for one.
+func usesModel(used []string, id string) bool {
+	return len(used) == 0 || slices.ContainsFunc(used,
+		func(one string) bool { return strings.EqualFold(one, id) })
 }
 
 // numberOf returns a number with its noun.
@@ -225,13 +233,18 @@ func (c *MachinesRemove) Run(t *terminal) error {
 type checked struct {
 	Name   string        `json:"name"`
 	URL    string        `json:"url"`
+	Off    bool          `json:"off,omitempty"`
 	Models []route.Model `json:"models"`
-	Room   int64         `json:"room_bytes,omitempty"`
-	Millis float64       `json:"milliseconds,omitempty"`
-	Error  string        `json:"error,omitempty"`
+	// Used are the models that the machine is used for; none: all. Missing are those of them that
+	// it does not have.
+	Used    []string `json:"used_models,omitempty"`
+	Missing []string `json:"missing_models,omitempty"`
+	Room    int64    `json:"room_bytes,omitempty"`
+	Millis  float64  `json:"milliseconds,omitempty"`
+	Error   string   `json:"error,omitempty"`
 }
 
-// Run asks all machines at once. It fails if one of them does.
+// Run asks all machines at once. It fails if one of them does that is on.
 func (c *MachinesCheck) Run(ctx context.Context, t *terminal) error {
 	store, err := openMachines()
 	if err != nil {
@@ -256,7 +269,7 @@ func (c *MachinesCheck) Run(ctx context.Context, t *terminal) error {
 	asking.Wait()
 	failed := 0
 	for _, a := range answers {
-		if a.Error != "" {
+		if a.Error != "" && !a.Off {
 			failed++
 		}
 	}
@@ -275,7 +288,7 @@ func (c *MachinesCheck) Run(ctx context.Context, t *terminal) error {
 }
 
 func check(ctx context.Context, store *machines.Store, m machines.Machine) checked {
-	a := checked{Name: m.Name, URL: m.URL, Models: []route.Model{}}
+	a := checked{Name: m.Name, URL: m.URL, Off: m.Off, Models: []route.Model{}, Used: m.Models}
 	secret, err := store.Secret(m)
 	if err == nil {
 		var found route.Found
@@ -285,21 +298,35 @@ func check(ctx context.Context, store *machines.Store, m machines.Machine) check
 	}
 	if err != nil {
 		a.Error = err.Error()
+		return a
+	}
+	for _, id := range m.Models {
+		if !hasModel(a.Models, id) {
+			a.Missing = append(a.Missing, id)
+		}
 	}
 	return a
 }
 
 func printChecked(t *terminal, answers []checked) {
 	if len(answers) == 0 {
-		fmt.Fprintln(t.out, "There are no other machines. Add one: headroom machines add URL")
+		fmt.Fprintln(t.out, "There are no other machines. Add one: headroom machines add ADDRESS")
 	}
 	for _, a := range answers {
+		name := oneLine(a.Name)
+		if a.Off {
+			name += " (off: it is sent nothing)"
+		}
 		if a.Error != "" {
-			fmt.Fprintf(t.out, "%s: %s\n", oneLine(a.Name), oneLine(a.Error))
+			fmt.Fprintf(t.out, "%s: %s\n", name, oneLine(a.Error))
 			continue
 		}
-		fmt.Fprintf(t.out, "%s answers in %.1f ms: %s\n", oneLine(a.Name), a.Millis,
+		fmt.Fprintf(t.out, "%s answers in %.1f ms: %s\n", name, a.Millis,
 			numberOf(len(a.Models), "model"))
+		for _, id := range a.Missing {
+			fmt.Fprintf(t.out, "  It has no model %s, which it is set to be used for.\n",
+				oneLine(id))
+		}
 		for _, m := range a.Models {
 			state := ""
 			if m.Loaded {
@@ -307,6 +334,9 @@ func printChecked(t *terminal, answers []checked) {
 			}
 			if m.Requests > 0 {
 				state += ", " + numberOf(m.Requests, "request")
+			}
+			if !usesModel(a.Used, m.ID) {
+				state += ", not used"
 			}
 			fmt.Fprintf(t.out, "  %s%s\n", oneLine(m.ID), state)
 		}

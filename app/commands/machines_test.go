@@ -57,7 +57,7 @@ func TestMachinesCommands(t *testing.T) {
 			}
 		}
 	}
-	says(run(0), "no other machines", "headroom machines add URL")
+	says(run(0), "no other machines", "headroom machines add ADDRESS")
 	for _, c := range []struct {
 		args []string
 		want []string
@@ -82,6 +82,7 @@ func TestMachinesCommands(t *testing.T) {
 	says(run(1, "add", desk.URL, "--name", "DESK", "--api-key-file", key), "already")
 	says(run(0, "list"), "desk", "127.0.0.1", "a, c", "on")
 	says(run(0, "check"), "desk answers in", "o/m, in memory, 2 requests", "2 models")
+	says(run(0, "check", "127.0.0.1"), "It has no model c", "  b, not used", "  a\n")
 	desk.Close()
 	out := run(1, "check", "--json", "desk")
 	var list struct {
@@ -97,6 +98,7 @@ func TestMachinesCommands(t *testing.T) {
 	says(run(1, "set", "desk"), "nothing to change")
 	says(run(0, "set", "desk", "--rename", "table", "--off"), "table was changed")
 	says(run(0, "list"), "table", "off")
+	says(run(0, "check", "table"), "table (off: it is sent nothing): ", "refused")
 	says(run(1, "remove", "desk"), "The machines are table, 127.0.0.1.")
 	says(run(0, "remove", "table"), "was removed")
 	says(run(0, "rm", "127.0.0.1"), "was removed")

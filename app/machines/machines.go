@@ -215,7 +215,7 @@ func indexOf(list []Machine, nameOrID string) (int, error) {
 	if i >= 0 {
 		return i, nil
 	}
-	fix := "There are no other machines: add one with `headroom machines add URL`."
+	fix := "There are no other machines: add one with `headroom machines add ADDRESS`."
 	if len(list) > 0 {
 		names := make([]string, len(list))
 		for i, m := range list {
