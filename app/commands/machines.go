@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -53,6 +54,8 @@ type MachinesSet struct {
 	Off       *bool    `help:"Send the machine nothing; =false: use it again." placeholder:"BOOL"`
 	Model     []string `help:"Model of the machine that is used; may be repeated." placeholder:"ID" sep:"none" xor:"models"`
 	AllModels bool     `help:"Use all models of the machine." xor:"models"`
+
+	APIKeyFile string `name:"api-key-file" type:"path" help:"File with another API key for the machine. If no flag names a change, the key may be in $HEADROOM_MACHINE_KEY instead." placeholder:"FILE"`
 }
 
 // MachinesRemove is `headroom machines remove`.
@@ -113,7 +116,7 @@ func (c *MachinesAdd) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	secret, err := c.secret()
+	secret, err := machineKey(c.APIKey, c.APIKeyFile)
 	if err != nil {
 		return err
 	}
@@ -168,13 +171,13 @@ func numberOf(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// secret returns the API key of the flags.
-func (c *MachinesAdd) secret() (string, error) {
-	if c.APIKeyFile == "" {
-		return c.APIKey, nil
+// machineKey returns the API key in a file; without one, key.
+func machineKey(key, file string) (string, error) {
+	if file == "" {
+		return key, nil
 	}
 	const most = 4096
-	data, _, err := disk.Read(c.APIKeyFile, most)
+	data, _, err := disk.Read(file, most)
 	if err == nil && strings.TrimSpace(string(data)) == "" {
 		err = errors.New("the file is empty")
 	}
@@ -187,7 +190,17 @@ func (c *MachinesAdd) secret() (string, error) {
 
 // Run changes the machine.
 func (c *MachinesSet) Run(t *terminal) error {
-	if c.Rename == "" && c.Off == nil && len(c.Model) == 0 && !c.AllModels {
+	// A variable that happens to be set must not change the key beside something else.
+	variable := ""
+	unnamed := c.Rename == "" && c.Off == nil && len(c.Model) == 0 && !c.AllModels
+	if unnamed {
+		variable = os.Getenv("HEADROOM_MACHINE_KEY")
+	}
+	key, err := machineKey(variable, c.APIKeyFile)
+	if err != nil {
+		return err
+	}
+	if unnamed && key == "" {
 		return problem.New(problem.BadRequest, "There is nothing to change", "",
 			"Name what to change: headroom machines set NAME --off. See --help.")
 	}
@@ -207,6 +220,11 @@ func (c *MachinesSet) Run(t *terminal) error {
 	}
 	if len(c.Model) > 0 || c.AllModels {
 		m.Models = c.Model
+	}
+	if key != "" {
+		if err := store.SetSecret(m.ID, key); err != nil {
+			return err
+		}
 	}
 	if err := store.Set(m); err != nil {
 		return err

@@ -82,7 +82,20 @@ func TestMachinesCommands(t *testing.T) {
 	says(run(1, "add", desk.URL, "--name", "DESK", "--api-key-file", key), "already")
 	says(run(0, "list"), "desk", "127.0.0.1", "a, c", "on")
 	says(run(0, "check"), "desk answers in", "o/m, in memory, 2 requests", "2 models")
-	says(run(0, "check", "127.0.0.1"), "It has no model c", "  b, not used", "  a\n")
+	says(run(0, "check", "127.0.0.1"), "It has no model c", "  b, in memory, not used\n",
+		"  a, in memory\n")
+	wrong := filepath.Join(home, "wrong")
+	if err := os.WriteFile(wrong, []byte("hr-other\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	says(run(0, "set", "desk", "--api-key-file", wrong), "desk was changed")
+	says(run(1, "check", "desk"), "it refuses the API key")
+	t.Setenv("HEADROOM_MACHINE_KEY", "hr-desk")
+	says(run(0, "set", "desk", "--all-models"), "desk was changed")
+	says(run(1, "check", "desk"), "it refuses the API key") // a flag names another change
+	says(run(0, "set", "desk"), "desk was changed")
+	says(run(0, "check", "desk"), "desk answers in")
+	t.Setenv("HEADROOM_MACHINE_KEY", "")
 	desk.Close()
 	out := run(1, "check", "--json", "desk")
 	var list struct {

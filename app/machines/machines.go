@@ -130,10 +130,8 @@ func (s *Store) Add(m Machine, secret string) (Machine, error) {
 	if err != nil {
 		return Machine{}, err
 	}
-	if secret = strings.TrimSpace(secret); !sendable(secret) {
-		return Machine{}, problem.New(problem.BadRequest, "The machine's API key is not valid",
-			"no request can send it: it has a space or a control character",
-			"Copy it again from where it was made.")
+	if secret, err = cleanSecret(secret); err != nil {
+		return Machine{}, err
 	}
 	m.HasSecret = secret != ""
 	m.Added = s.now().UTC().Truncate(time.Second)
@@ -185,6 +183,26 @@ func (s *Store) Set(m Machine) error {
 		}
 		m.HasSecret, m.Added = list[i].HasSecret, list[i].Added
 		list[i] = m
+		return list, nil
+	})
+}
+
+// SetSecret replaces the API key of the machine with this ID; "": it wants none. Other processes
+// notice, since the list is written again. The error is a Problem.
+func (s *Store) SetSecret(id, secret string) error {
+	secret, err := cleanSecret(secret)
+	if err != nil {
+		return err
+	}
+	return s.change(func(list []Machine) ([]Machine, error) {
+		i, err := indexOf(list, id)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.setSecret(list[i].ID, secret); err != nil {
+			return nil, err
+		}
+		list[i].HasSecret = secret != ""
 		return list, nil
 	})
 }

@@ -115,6 +115,29 @@ func TestSet(t *testing.T) {
 	if got, _ := s.Named("c"); !got.Off || !got.HasSecret {
 		t.Errorf("stored %+v", got)
 	}
+	m.HasSecret = true
+	other := open(t, s.dir)
+	for _, key := range []string{"first", "second"} {
+		if err := s.SetSecret(m.ID, " "+key+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		other.List()
+		if got, err := other.Secret(m); got != key || err != nil {
+			t.Errorf("another process has the key %q, %v, want %q", got, err, key)
+		}
+		if got, err := s.Secret(m); got != key || err != nil {
+			t.Errorf("the key %q, %v, want %q", got, err, key)
+		}
+	}
+	if err := s.SetSecret(m.ID, "a b"); problem.From(err).Code != problem.BadRequest {
+		t.Errorf("took a key that no request can send: %v", err)
+	}
+	if err := s.SetSecret(m.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := s.Named("c"); got.HasSecret || !got.Off {
+		t.Errorf("stored %+v without its key", got)
+	}
 	m.Name = "B"
 	if err := s.Set(m); problem.From(err).Code != problem.Exists {
 		t.Errorf("took the name of another machine: %v", err)
