@@ -121,7 +121,7 @@ func (c *MachinesAdd) Run(ctx context.Context, t *terminal) error {
 		return err
 	}
 	m := machines.Machine{Name: c.Name, Kind: machines.Kind(c.Kind), URL: c.URL, Models: c.Model,
-		Certificate: strings.ToLower(strings.ReplaceAll(c.Certificate, ":", ""))}
+		Certificate: c.Certificate}
 	if m.Certificate != "" && !strings.Contains(m.URL, "://") {
 		m.URL = "https://" + m.URL
 	}

@@ -62,7 +62,7 @@ func TestMachinesCommands(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{desk.URL}, []string{"it refuses the API key", "--api-key-file"}},
+		{[]string{desk.URL}, []string{"it wants an API key", "--api-key-file"}},
 		{[]string{"127.0.0.1:1"}, []string{"connection refused", "running"}},
 		{[]string{"a b"}, []string{"is not the address of a machine"}},
 		{[]string{desk.URL, "--api-key-file", filepath.Join(home, "none")},
@@ -71,6 +71,7 @@ func TestMachinesCommands(t *testing.T) {
 		{[]string{cloud.URL + "/x"}, []string{"no such address"}},
 		{[]string{cloud.URL, "--name", "a@b"}, []string{"characters"}},
 		{[]string{cloud.URL, "--certificate", "00"}, []string{"64 hexadecimal digits"}},
+		{[]string{secure.URL, "--certificate", "zz"}, []string{`got "zz"`}},
 	} {
 		says(run(1, append([]string{"add"}, c.args...)...), c.want...)
 	}

@@ -16,6 +16,7 @@ package machines
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"net/url"
@@ -297,11 +298,8 @@ func normal(m Machine) (Machine, error) {
 		return Machine{}, err
 	}
 	m.URL = address
-	m.Certificate = strings.ToLower(strings.ReplaceAll(m.Certificate, ":", ""))
-	if sum, err := hex.DecodeString(m.Certificate); err != nil ||
-		m.Certificate != "" && len(sum) != 32 {
-		return bad("The certificate's SHA-256 is not valid",
-			fmt.Sprintf("got %q, expected 64 hexadecimal digits", m.Certificate), "")
+	if m.Certificate, err = CleanCertificate(m.Certificate); err != nil {
+		return Machine{}, err
 	}
 	if m.Certificate != "" && !strings.HasPrefix(m.URL, "https:") {
 		return bad("A certificate is only for an https address", "the address is "+m.URL,
@@ -334,6 +332,17 @@ func checkName(name string) error {
 		return bad(`it has one of the characters @ / \ "`)
 	}
 	return nil
+}
+
+// CleanCertificate returns the SHA-256 of a certificate as it is stored; "" is none. The error is a
+// Problem.
+func CleanCertificate(sum string) (string, error) {
+	sum = strings.ToLower(strings.ReplaceAll(sum, ":", ""))
+	if b, err := hex.DecodeString(sum); err != nil || sum != "" && len(b) != sha256.Size {
+		return "", problem.New(problem.BadRequest, "The certificate's SHA-256 is not valid",
+			fmt.Sprintf("got %q, expected 64 hexadecimal digits", sum), "")
+	}
+	return sum, nil
 }
 
 // CleanURL returns the base address of a machine as it is stored. It adds http:// and, for a server

@@ -26,6 +26,9 @@ type Found struct {
 // Options.Own. The error is a Problem.
 func Probe(ctx context.Context, m machines.Machine, secret string,
 	own func() (*tls.Certificate, error)) (f Found, err error) {
+	if m.Certificate, err = machines.CleanCertificate(m.Certificate); err != nil {
+		return f, err
+	}
 	kinds := []machines.Kind{m.Kind}
 	if m.Kind == "" {
 		kinds = []machines.Kind{machines.Headroom, machines.OpenAI}
@@ -72,7 +75,7 @@ func unusable(address string, err error) error {
 	fix := "Check the address, that the machine is awake, and that its server is running."
 	var wrong *tls.CertificateVerificationError
 	switch {
-	case errors.Is(err, errRefusesKey):
+	case errors.Is(err, errRefusesKey) || errors.Is(err, errWantsKey):
 		fix = "Give the API key that the server wants with --api-key-file or HEADROOM_MACHINE_KEY."
 	case errors.Is(err, errUnpaired) || errors.Is(err, machines.ErrCertificate):
 		fix = "Pair the two again: show a code there with `headroom pair`, and type it here."
