@@ -38,7 +38,7 @@ type MachinesList struct {
 
 // MachinesAdd is `headroom machines add`.
 type MachinesAdd struct {
-	URL         string   `arg:"" name:"address" help:"Address: studio.local:11811, or the base URL of a server with OpenAI's API."`
+	URL         string   `arg:"" name:"address" help:"Address: studio.local:11811, where the port may be left out, or the base URL of a server with OpenAI's API."`
 	Name        string   `help:"Name by which you tell the machine from others. Default: its host name." placeholder:"NAME"`
 	Kind        string   `help:"What answers there: headroom or openai. Default: it is asked." enum:",headroom,openai" default:"" placeholder:"KIND"`
 	Model       []string `help:"Model of the machine that is used; may be repeated. Default: all." placeholder:"ID" sep:"none"`
@@ -120,8 +120,8 @@ func (c *MachinesAdd) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	m := machines.Machine{Name: c.Name, Kind: machines.Kind(c.Kind), URL: c.URL, Models: c.Model,
-		Certificate: c.Certificate}
+	m := machines.Machine{Name: c.Name, Kind: machines.Kind(c.Kind), Models: c.Model,
+		URL: machines.WithPort(machines.Kind(c.Kind), c.URL), Certificate: c.Certificate}
 	if m.Certificate != "" && !strings.Contains(m.URL, "://") {
 		m.URL = "https://" + m.URL
 	}

@@ -334,6 +334,21 @@ func checkName(name string) error {
 	return nil
 }
 
+// defaultPort is that of a Headroom.
+const defaultPort = "11811"
+
+// WithPort returns an address with the port of a Headroom, if it has no scheme, port or path, and
+// the kind is not that of another server.
+func WithPort(kind Kind, address string) string {
+	address = strings.TrimSpace(address)
+	u, err := url.Parse("http://" + address)
+	if kind == OpenAI || strings.Contains(address, "://") || err != nil || u.Hostname() == "" ||
+		u.Host != address || u.Port() != "" || strings.HasSuffix(address, ":") {
+		return address
+	}
+	return address + ":" + defaultPort
+}
+
 // CleanCertificate returns the SHA-256 of a certificate as it is stored; "" is none. The error is a
 // Problem.
 func CleanCertificate(sum string) (string, error) {

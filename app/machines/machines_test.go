@@ -144,6 +144,23 @@ func TestSet(t *testing.T) {
 	}
 }
 
+// TestWithPort: only the name of a host alone gets the port of a Headroom.
+func TestWithPort(t *testing.T) {
+	for _, c := range []struct {
+		kind       Kind
+		give, want string
+	}{
+		{"", "127.0.0.1", "127.0.0.1:11811"}, {Headroom, " studio.local ", "studio.local:11811"},
+		{"", "[::1]", "[::1]:11811"}, {"", "h:80", "h:80"}, {"", "h:", "h:"},
+		{"", "http://h", "http://h"}, {"", "h/v1", "h/v1"}, {OpenAI, "h", "h"},
+		{"", "a b", "a b"}, {"", "", ""}, {"", "me@h", "me@h"},
+	} {
+		if got := WithPort(c.kind, c.give); got != c.want {
+			t.Errorf("%q: %q, want %q", c.give, got, c.want)
+		}
+	}
+}
+
 // TestWrongMachines: what cannot be used is refused with a sentence about that.
 func TestWrongMachines(t *testing.T) {
 	withKeychain(t, false)
