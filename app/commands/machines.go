@@ -129,6 +129,9 @@ func (c *MachinesAdd) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
+	if err := checkNew(ctx, found, store, secret); err != nil {
+		return err
+	}
 	m.Kind = found.Kind
 	if m, err = store.Add(m, secret); err != nil {
 		return err
@@ -145,6 +148,22 @@ func (c *MachinesAdd) Run(ctx context.Context, t *terminal) error {
 		}
 	}
 	return nil
+}
+
+// checkNew returns a Problem if the machine that was found is a running server with these settings,
+// or was added already. secret is the API key of the machine.
+func checkNew(ctx context.Context, found route.Found, store *machines.Store, secret string) error {
+	self := false
+	eachServer(func(s runningServer) bool {
+		here, _ := route.Probe(ctx, machines.Machine{Kind: machines.Headroom, URL: s.url}, secret,
+			nil) // one that does not answer is another one
+		self = found.ID != "" && here.ID == found.ID
+		return !self
+	})
+	if self {
+		return route.ErrSelf
+	}
+	return route.CheckNew(ctx, found, store, service.Certificate)
 }
 
 func hasModel(list []route.Model, id string) bool {

@@ -23,7 +23,7 @@ func TestMachinesCommands(t *testing.T) {
 		case r.Header.Get("Authorization") != "Bearer hr-desk":
 			w.WriteHeader(http.StatusUnauthorized)
 		case r.URL.Path == "/api/machine":
-			_, _ = io.WriteString(w, `{"models":[{"id":"o/m","loaded":true,"requests":2}]}`)
+			_, _ = io.WriteString(w, `{"id":"desk","models":[{"id":"o/m","loaded":true,"requests":2}]}`)
 		}
 	}))
 	defer desk.Close()
@@ -81,6 +81,8 @@ func TestMachinesCommands(t *testing.T) {
 	says(run(0, "add", cloud.URL+"/v1", "--model", "a", "--model", "c"),
 		"a server with OpenAI's API", "2 models", "no model c now")
 	says(run(1, "add", desk.URL, "--name", "DESK", "--api-key-file", key), "already")
+	says(run(1, "add", desk.URL, "--name", "other", "--api-key-file", key),
+		"was added already", "it is desk, at")
 	says(run(0, "list"), "desk", "127.0.0.1", "a, c", "on")
 	says(run(0, "check"), "desk answers in", "o/m, in memory, 2 requests", "2 models")
 	says(run(0, "check", "127.0.0.1"), "It has no model c", "  b, in memory, not used\n",

@@ -85,6 +85,9 @@ func (a *API) machineRoutes() []Route {
 				m.URL = machines.WithPort(m.Kind, m.URL)
 				found, err := routing.Probe(r.Context(), m, c.APIKey, nil)
 				if err == nil {
+					err = routing.CheckNew(r.Context(), found, a.machines, nil)
+				}
+				if err == nil {
 					m.Kind = found.Kind
 					_, err = a.machines.Add(m, c.APIKey)
 				}
