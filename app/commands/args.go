@@ -65,6 +65,9 @@ var usageWords = strings.NewReplacer(`must be one of "",`, "must be one of ",
 	"expected int value but got", "expected a whole number, got",
 	"expected a float but got", "expected a number, got", " (short flag)", "", " (string)", "")
 
+// otherNames matches the other names of a command, which kong writes behind its name.
+var otherNames = regexp.MustCompile(` \([^)]*\)`)
+
 // noFile matches kong's error of a flag whose file does not exist.
 var noFile = regexp.MustCompile(`stat (.+): no such file or directory`)
 
@@ -149,7 +152,7 @@ func nearest(err error) string {
 	var wrong *kong.ParseError
 	if errors.As(err, &wrong) && wrong.Context != nil {
 		if node := wrong.Context.Selected(); node != nil {
-			return node.FullPath()
+			return otherNames.ReplaceAllString(node.FullPath(), "")
 		}
 	}
 	return "headroom"

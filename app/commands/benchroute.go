@@ -35,8 +35,8 @@ func (c *BenchRoute) Validate() error {
 			return fmt.Errorf("--%s is %d, expected 1 to %d", n.flag, n.value, most)
 		}
 	}
-	if !(c.Speed > 0) || !(c.Load > 0 && c.Load <= 10) {
-		return errors.New("--speed must be more than 0, and --load more than 0 and at most 10")
+	if !(c.Speed >= 1 && c.Speed <= 1e9) || !(c.Load >= 0.001 && c.Load <= 10) {
+		return errors.New("--speed must be 1 to 1,000,000,000, and --load 0.001 to 10")
 	}
 	return nil
 }
@@ -51,17 +51,20 @@ func (c *BenchRoute) Run(t *terminal) error {
 			Results []route.Simulated `json:"results"`
 		}{results})
 	}
-	fmt.Fprintf(t.out, "%d requests of %d conversations on %d machines. One machine with a cache "+
-		"of any size would hit %.1f %% of the prompt tokens.\n\n", results[0].Requests, c.Sessions,
-		c.Machines, 100*results[0].Possible)
+	fmt.Fprintf(t.out, "Simulated: %s of %s on %s. One machine with a cache of any size would hit "+
+		"%.1f %% of the prompt tokens.\n", numberOf(results[0].Requests, "request"),
+		numberOf(c.Sessions, "conversation"), numberOf(c.Machines, "machine"),
+		100*results[0].Possible)
+	fmt.Fprint(t.out, "Times to the first token are simulated; times of a decision are "+
+		"measured.\n\n")
 	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "CHOICE\tHIT RATE\tOF POSSIBLE\tBUSIEST MACHINE\tFIRST TOKEN P50\tP95\t"+
 		"DECISION P50\tP99")
 	for _, r := range results {
 		decision, worst := "-", "-"
 		if r.Decision50 > 0 {
-			decision = fmt.Sprintf("%.0f us", r.Decision50)
-			worst = fmt.Sprintf("%.0f us", r.Decision99)
+			decision = fmt.Sprintf("%.0f µs", r.Decision50)
+			worst = fmt.Sprintf("%.0f µs", r.Decision99)
 		}
 		fmt.Fprintf(table, "%s\t%.1f %%\t%.1f %%\t%.2f times the mean\t%.2f s\t%.2f s\t%s\t%s\n",
 			r.Way, 100*r.HitRate, 100*r.OfPossible, r.Balance, r.First50, r.First95, decision,

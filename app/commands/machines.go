@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -36,7 +38,7 @@ type MachinesList struct {
 
 // MachinesAdd is `headroom machines add`.
 type MachinesAdd struct {
-	URL         string   `arg:"" name:"url" help:"Address: studio.local:11811, or the base URL of a server with OpenAI's API."`
+	URL         string   `arg:"" name:"address" help:"Address: studio.local:11811, where the port may be left out, or the base URL of a server with OpenAI's API."`
 	Name        string   `help:"Name by which you tell the machine from others. Default: its host name." placeholder:"NAME"`
 	Kind        string   `help:"What answers there: headroom or openai. Default: it is asked." enum:",headroom,openai" default:"" placeholder:"KIND"`
 	Model       []string `help:"Model of the machine that is used; may be repeated. Default: all." placeholder:"ID" sep:"none"`
@@ -52,6 +54,8 @@ type MachinesSet struct {
 	Off       *bool    `help:"Send the machine nothing; =false: use it again." placeholder:"BOOL"`
 	Model     []string `help:"Model of the machine that is used; may be repeated." placeholder:"ID" sep:"none" xor:"models"`
 	AllModels bool     `help:"Use all models of the machine." xor:"models"`
+
+	APIKeyFile string `name:"api-key-file" type:"path" help:"File with another API key for the machine. If no flag names a change, the key may be in $HEADROOM_MACHINE_KEY instead." placeholder:"FILE"`
 }
 
 // MachinesRemove is `headroom machines remove`.
@@ -87,7 +91,7 @@ func (c *MachinesList) Run(t *terminal) error {
 			Machines []machines.Machine `json:"machines"`
 		}{append([]machines.Machine{}, list...)})
 	case len(list) == 0:
-		fmt.Fprintln(t.out, "There are no other machines. Add one: headroom machines add URL")
+		fmt.Fprintln(t.out, "There are no other machines. Add one: headroom machines add ADDRESS")
 		return nil
 	}
 	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
@@ -112,17 +116,20 @@ func (c *MachinesAdd) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	secret, err := c.secret()
+	secret, err := machineKey(c.APIKey, c.APIKeyFile)
 	if err != nil {
 		return err
 	}
-	m := machines.Machine{Name: c.Name, Kind: machines.Kind(c.Kind), URL: c.URL, Models: c.Model,
-		Certificate: strings.ToLower(strings.ReplaceAll(c.Certificate, ":", ""))}
+	m := machines.Machine{Name: c.Name, Kind: machines.Kind(c.Kind), Models: c.Model,
+		URL: machines.WithPort(machines.Kind(c.Kind), c.URL), Certificate: c.Certificate}
 	if m.Certificate != "" && !strings.Contains(m.URL, "://") {
 		m.URL = "https://" + m.URL
 	}
 	found, err := route.Probe(ctx, m, secret, nil)
 	if err != nil {
+		return err
+	}
+	if err := checkNew(ctx, found, store, secret); err != nil {
 		return err
 	}
 	m.Kind = found.Kind
@@ -143,6 +150,22 @@ func (c *MachinesAdd) Run(ctx context.Context, t *terminal) error {
 	return nil
 }
 
+// checkNew returns a Problem if the machine that was found is a running server with these settings,
+// or was added already. secret is the API key of the machine.
+func checkNew(ctx context.Context, found route.Found, store *machines.Store, secret string) error {
+	self := false
+	eachServer(func(s runningServer) bool {
+		here, _ := route.Probe(ctx, machines.Machine{Kind: machines.Headroom, URL: s.url}, secret,
+			nil) // one that does not answer is another one
+		self = found.ID != "" && here.ID == found.ID
+		return !self
+	})
+	if self {
+		return route.ErrSelf
+	}
+	return route.CheckNew(ctx, found, store, service.Certificate)
+}
+
 func hasModel(list []route.Model, id string) bool {
 	for _, m := range list {
 		if strings.EqualFold(m.ID, id) {
@@ -150,6 +173,13 @@ func hasModel(list []route.Model, id string) bool {
 		}
 	}
 	return false
+}
+
+// usesModel reports whether a machine that is used for some models, or for all if there are none,
+// is used for one.
+func usesModel(used []string, id string) bool {
+	return len(used) == 0 || slices.ContainsFunc(used,
+		func(one string) bool { return strings.EqualFold(one, id) })
 }
 
 // numberOf returns a number with its noun.
@@ -160,13 +190,13 @@ func numberOf(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// secret returns the API key of the flags.
-func (c *MachinesAdd) secret() (string, error) {
-	if c.APIKeyFile == "" {
-		return c.APIKey, nil
+// machineKey returns the API key in a file; without one, key.
+func machineKey(key, file string) (string, error) {
+	if file == "" {
+		return key, nil
 	}
 	const most = 4096
-	data, _, err := disk.Read(c.APIKeyFile, most)
+	data, _, err := disk.Read(file, most)
 	if err == nil && strings.TrimSpace(string(data)) == "" {
 		err = errors.New("the file is empty")
 	}
@@ -179,7 +209,17 @@ func (c *MachinesAdd) secret() (string, error) {
 
 // Run changes the machine.
 func (c *MachinesSet) Run(t *terminal) error {
-	if c.Rename == "" && c.Off == nil && len(c.Model) == 0 && !c.AllModels {
+	// A variable that happens to be set must not change the key beside something else.
+	variable := ""
+	unnamed := c.Rename == "" && c.Off == nil && len(c.Model) == 0 && !c.AllModels
+	if unnamed {
+		variable = os.Getenv("HEADROOM_MACHINE_KEY")
+	}
+	key, err := machineKey(variable, c.APIKeyFile)
+	if err != nil {
+		return err
+	}
+	if unnamed && key == "" {
 		return problem.New(problem.BadRequest, "There is nothing to change", "",
 			"Name what to change: headroom machines set NAME --off. See --help.")
 	}
@@ -199,6 +239,11 @@ func (c *MachinesSet) Run(t *terminal) error {
 	}
 	if len(c.Model) > 0 || c.AllModels {
 		m.Models = c.Model
+	}
+	if key != "" {
+		if err := store.SetSecret(m.ID, key); err != nil {
+			return err
+		}
 	}
 	if err := store.Set(m); err != nil {
 		return err
@@ -225,13 +270,18 @@ func (c *MachinesRemove) Run(t *terminal) error {
 type checked struct {
 	Name   string        `json:"name"`
 	URL    string        `json:"url"`
+	Off    bool          `json:"off,omitempty"`
 	Models []route.Model `json:"models"`
-	Room   int64         `json:"room_bytes,omitempty"`
-	Millis float64       `json:"milliseconds,omitempty"`
-	Error  string        `json:"error,omitempty"`
+	// Used are the models that the machine is used for; none: all. Missing are those of them that
+	// it does not have.
+	Used    []string `json:"used_models,omitempty"`
+	Missing []string `json:"missing_models,omitempty"`
+	Room    int64    `json:"room_bytes,omitempty"`
+	Millis  float64  `json:"milliseconds,omitempty"`
+	Error   string   `json:"error,omitempty"`
 }
 
-// Run asks all machines at once. It fails if one of them does.
+// Run asks all machines at once. It fails if one of them does that is on.
 func (c *MachinesCheck) Run(ctx context.Context, t *terminal) error {
 	store, err := openMachines()
 	if err != nil {
@@ -256,7 +306,7 @@ func (c *MachinesCheck) Run(ctx context.Context, t *terminal) error {
 	asking.Wait()
 	failed := 0
 	for _, a := range answers {
-		if a.Error != "" {
+		if a.Error != "" && !a.Off {
 			failed++
 		}
 	}
@@ -275,7 +325,7 @@ func (c *MachinesCheck) Run(ctx context.Context, t *terminal) error {
 }
 
 func check(ctx context.Context, store *machines.Store, m machines.Machine) checked {
-	a := checked{Name: m.Name, URL: m.URL, Models: []route.Model{}}
+	a := checked{Name: m.Name, URL: m.URL, Off: m.Off, Models: []route.Model{}, Used: m.Models}
 	secret, err := store.Secret(m)
 	if err == nil {
 		var found route.Found
@@ -285,21 +335,35 @@ func check(ctx context.Context, store *machines.Store, m machines.Machine) check
 	}
 	if err != nil {
 		a.Error = err.Error()
+		return a
+	}
+	for _, id := range m.Models {
+		if !hasModel(a.Models, id) {
+			a.Missing = append(a.Missing, id)
+		}
 	}
 	return a
 }
 
 func printChecked(t *terminal, answers []checked) {
 	if len(answers) == 0 {
-		fmt.Fprintln(t.out, "There are no other machines. Add one: headroom machines add URL")
+		fmt.Fprintln(t.out, "There are no other machines. Add one: headroom machines add ADDRESS")
 	}
 	for _, a := range answers {
+		name := oneLine(a.Name)
+		if a.Off {
+			name += " (off: it is sent nothing)"
+		}
 		if a.Error != "" {
-			fmt.Fprintf(t.out, "%s: %s\n", oneLine(a.Name), oneLine(a.Error))
+			fmt.Fprintf(t.out, "%s: %s\n", name, oneLine(a.Error))
 			continue
 		}
-		fmt.Fprintf(t.out, "%s answers in %.1f ms: %s\n", oneLine(a.Name), a.Millis,
+		fmt.Fprintf(t.out, "%s answers in %.1f ms: %s\n", name, a.Millis,
 			numberOf(len(a.Models), "model"))
+		for _, id := range a.Missing {
+			fmt.Fprintf(t.out, "  It has no model %s, which it is set to be used for.\n",
+				oneLine(id))
+		}
 		for _, m := range a.Models {
 			state := ""
 			if m.Loaded {
@@ -307,6 +371,9 @@ func printChecked(t *terminal, answers []checked) {
 			}
 			if m.Requests > 0 {
 				state += ", " + numberOf(m.Requests, "request")
+			}
+			if !usesModel(a.Used, m.ID) {
+				state += ", not used"
 			}
 			fmt.Fprintf(t.out, "  %s%s\n", oneLine(m.ID), state)
 		}

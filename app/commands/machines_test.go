@@ -23,7 +23,7 @@ func TestMachinesCommands(t *testing.T) {
 		case r.Header.Get("Authorization") != "Bearer hr-desk":
 			w.WriteHeader(http.StatusUnauthorized)
 		case r.URL.Path == "/api/machine":
-			_, _ = io.WriteString(w, `{"models":[{"id":"o/m","loaded":true,"requests":2}]}`)
+			_, _ = io.WriteString(w, `{"id":"desk","models":[{"id":"o/m","loaded":true,"requests":2}]}`)
 		}
 	}))
 	defer desk.Close()
@@ -57,12 +57,12 @@ func TestMachinesCommands(t *testing.T) {
 			}
 		}
 	}
-	says(run(0), "no other machines", "headroom machines add URL")
+	says(run(0), "no other machines", "headroom machines add ADDRESS")
 	for _, c := range []struct {
 		args []string
 		want []string
 	}{
-		{[]string{desk.URL}, []string{"it refuses the API key", "--api-key-file"}},
+		{[]string{desk.URL}, []string{"it wants an API key", "--api-key-file"}},
 		{[]string{"127.0.0.1:1"}, []string{"connection refused", "running"}},
 		{[]string{"a b"}, []string{"is not the address of a machine"}},
 		{[]string{desk.URL, "--api-key-file", filepath.Join(home, "none")},
@@ -71,6 +71,7 @@ func TestMachinesCommands(t *testing.T) {
 		{[]string{cloud.URL + "/x"}, []string{"no such address"}},
 		{[]string{cloud.URL, "--name", "a@b"}, []string{"characters"}},
 		{[]string{cloud.URL, "--certificate", "00"}, []string{"64 hexadecimal digits"}},
+		{[]string{secure.URL, "--certificate", "zz"}, []string{`got "zz"`}},
 	} {
 		says(run(1, append([]string{"add"}, c.args...)...), c.want...)
 	}
@@ -80,8 +81,24 @@ func TestMachinesCommands(t *testing.T) {
 	says(run(0, "add", cloud.URL+"/v1", "--model", "a", "--model", "c"),
 		"a server with OpenAI's API", "2 models", "no model c now")
 	says(run(1, "add", desk.URL, "--name", "DESK", "--api-key-file", key), "already")
+	says(run(1, "add", desk.URL, "--name", "other", "--api-key-file", key),
+		"was added already", "it is desk, at")
 	says(run(0, "list"), "desk", "127.0.0.1", "a, c", "on")
 	says(run(0, "check"), "desk answers in", "o/m, in memory, 2 requests", "2 models")
+	says(run(0, "check", "127.0.0.1"), "It has no model c", "  b, in memory, not used\n",
+		"  a, in memory\n")
+	wrong := filepath.Join(home, "wrong")
+	if err := os.WriteFile(wrong, []byte("hr-other\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	says(run(0, "set", "desk", "--api-key-file", wrong), "desk was changed")
+	says(run(1, "check", "desk"), "it refuses the API key")
+	t.Setenv("HEADROOM_MACHINE_KEY", "hr-desk")
+	says(run(0, "set", "desk", "--all-models"), "desk was changed")
+	says(run(1, "check", "desk"), "it refuses the API key") // a flag names another change
+	says(run(0, "set", "desk"), "desk was changed")
+	says(run(0, "check", "desk"), "desk answers in")
+	t.Setenv("HEADROOM_MACHINE_KEY", "")
 	desk.Close()
 	out := run(1, "check", "--json", "desk")
 	var list struct {
@@ -97,6 +114,7 @@ func TestMachinesCommands(t *testing.T) {
 	says(run(1, "set", "desk"), "nothing to change")
 	says(run(0, "set", "desk", "--rename", "table", "--off"), "table was changed")
 	says(run(0, "list"), "table", "off")
+	says(run(0, "check", "table"), "table (off: it is sent nothing): ", "refused")
 	says(run(1, "remove", "desk"), "The machines are table, 127.0.0.1.")
 	says(run(0, "remove", "table"), "was removed")
 	says(run(0, "rm", "127.0.0.1"), "was removed")
@@ -113,8 +131,14 @@ func TestBenchRoute(t *testing.T) {
 		t.Errorf("exit %d, %s%s", code, out, errOut)
 	}
 	if code, out, _ := headroom("", "bench", "route", "--machines=2", "--sessions=5",
-		"--turns=2"); code != 0 || !strings.Contains(out, "round robin") {
+		"--turns=2"); code != 0 || !strings.Contains(out, "in turn") ||
+		!strings.Contains(out, "are simulated") || !strings.Contains(out, "µs") {
 		t.Errorf("exit %d, %s", code, out)
+	}
+	// No prompt repeats another, so no cache can hit.
+	if code, out, errOut := headroom("", "bench", "route", "--machines=1", "--sessions=1",
+		"--turns=1", "--json"); code != 0 || !strings.Contains(out, `"of_possible": 1`) {
+		t.Errorf("exit %d, %s%s", code, out, errOut)
 	}
 	if code, _, errOut := headroom("", "bench", "route", "--load", "0"); code == 0 ||
 		!strings.Contains(errOut, "--load") {

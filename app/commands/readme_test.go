@@ -134,7 +134,9 @@ func TestReadmeCommands(t *testing.T) {
 		case words[1] == "serve":
 			r.serve(line).stop()
 		case strings.HasPrefix(line, "bin/headroom machines add"):
-			studio = r.serve("bin/headroom serve")
+			// Settings of its own make it another machine.
+			studio = r.serve("env XDG_CONFIG_HOME=$TMPDIR/studio HOME=$TMPDIR/studio " +
+				"bin/headroom serve")
 			r.run(strings.Replace(line, "studio.local:11811", studio.address+" --name studio", 1),
 				"")
 		case strings.HasPrefix(line, "bin/headroom machines remove"):

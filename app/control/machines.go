@@ -82,7 +82,11 @@ func (a *API) machineRoutes() []Route {
 			`{"url": "http://studio.local:11811", "apiKey": "hr-…"}`,
 			func(r *http.Request, c MachineChange) (MachineList, error) {
 				m := c.machine()
+				m.URL = machines.WithPort(m.Kind, m.URL)
 				found, err := routing.Probe(r.Context(), m, c.APIKey, nil)
+				if err == nil {
+					err = routing.CheckNew(r.Context(), found, a.machines, nil)
+				}
 				if err == nil {
 					m.Kind = found.Kind
 					_, err = a.machines.Add(m, c.APIKey)

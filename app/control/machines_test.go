@@ -47,7 +47,7 @@ func TestMachinesOverHTTP(t *testing.T) {
 		return status, list, text
 	}
 	for body, want := range map[string]string{
-		`{"url":"` + other.URL + `"}`:                     "it refuses the API key",
+		`{"url":"` + other.URL + `"}`:                     "it wants an API key",
 		`{"url":"` + other.URL + `","apiKey":"hr-other"}`: "it refuses the API key",
 		`{"url":"nothing here"}`:                          "is not the address",
 		`{"address":"x"}`:                                 "address",

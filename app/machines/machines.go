@@ -16,6 +16,7 @@ package machines
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"net/url"
@@ -130,10 +131,8 @@ func (s *Store) Add(m Machine, secret string) (Machine, error) {
 	if err != nil {
 		return Machine{}, err
 	}
-	if secret = strings.TrimSpace(secret); !sendable(secret) {
-		return Machine{}, problem.New(problem.BadRequest, "The machine's API key is not valid",
-			"no request can send it: it has a space or a control character",
-			"Copy it again from where it was made.")
+	if secret, err = cleanSecret(secret); err != nil {
+		return Machine{}, err
 	}
 	m.HasSecret = secret != ""
 	m.Added = s.now().UTC().Truncate(time.Second)
@@ -156,18 +155,7 @@ func (s *Store) Add(m Machine, secret string) (Machine, error) {
 		default:
 			list = append(list, m)
 		}
-		if secret == "" {
-			return s.writeWithout(list, write, m.ID)
-		}
-		// The key comes first: another program that sees the new list must not read the old key.
-		err := s.setSecret(m.ID, secret)
-		if err == nil {
-			err = write(list)
-		}
-		if err != nil {
-			restore()
-		}
-		return err
+		return s.writeWith(list, write, m.ID, secret, restore)
 	})
 	if err != nil {
 		return Machine{}, err
@@ -199,6 +187,24 @@ func (s *Store) Set(m Machine) error {
 	})
 }
 
+// SetSecret replaces the API key of the machine with this ID; "": it wants none. Other processes
+// notice, since the list is written again. The error is a Problem.
+func (s *Store) SetSecret(id, secret string) error {
+	secret, err := cleanSecret(secret)
+	if err != nil {
+		return err
+	}
+	restore := s.restorer(id)
+	return s.change(func(list []Machine, write func([]Machine) error) error {
+		i, err := indexOf(list, id)
+		if err != nil {
+			return err
+		}
+		list[i].HasSecret = secret != ""
+		return s.writeWith(list, write, list[i].ID, secret, restore)
+	})
+}
+
 // Remove removes the machine with a name or an ID, and then its API key. If that is what fails, the
 // machine is removed all the same. The error is a Problem.
 func (s *Store) Remove(nameOrID string) (removed Machine, err error) {
@@ -211,6 +217,24 @@ func (s *Store) Remove(nameOrID string) (removed Machine, err error) {
 		return s.writeWithout(slices.Delete(list, i, i+1), write, removed.ID)
 	})
 	return removed, err
+}
+
+// writeWith writes a list and the API key of one of its machines; "": it has none. The key comes
+// first: another program that sees the new list must not read the old key. restore brings the old
+// one back if the list cannot be written.
+func (s *Store) writeWith(list []Machine, write func([]Machine) error, id, secret string,
+	restore func()) error {
+	if secret == "" {
+		return s.writeWithout(list, write, id)
+	}
+	err := s.setSecret(id, secret)
+	if err == nil {
+		err = write(list)
+	}
+	if err != nil {
+		restore()
+	}
+	return err
 }
 
 // writeWithout writes a list in which the machine with an ID has no API key any more, and then
@@ -235,7 +259,7 @@ func indexOf(list []Machine, nameOrID string) (int, error) {
 	if i >= 0 {
 		return i, nil
 	}
-	fix := "There are no other machines: add one with `headroom machines add URL`."
+	fix := "There are no other machines: add one with `headroom machines add ADDRESS`."
 	if len(list) > 0 {
 		names := make([]string, len(list))
 		for i, m := range list {
@@ -299,11 +323,8 @@ func normal(m Machine) (Machine, error) {
 		return Machine{}, err
 	}
 	m.URL = address
-	m.Certificate = strings.ToLower(strings.ReplaceAll(m.Certificate, ":", ""))
-	if sum, err := hex.DecodeString(m.Certificate); err != nil ||
-		m.Certificate != "" && len(sum) != 32 {
-		return bad("The certificate's SHA-256 is not valid",
-			fmt.Sprintf("got %q, expected 64 hexadecimal digits", m.Certificate), "")
+	if m.Certificate, err = CleanCertificate(m.Certificate); err != nil {
+		return Machine{}, err
 	}
 	if m.Certificate != "" && !strings.HasPrefix(m.URL, "https:") {
 		return bad("A certificate is only for an https address", "the address is "+m.URL,
@@ -336,6 +357,32 @@ func checkName(name string) error {
 		return bad(`it has one of the characters @ / \ "`)
 	}
 	return nil
+}
+
+// defaultPort is that of a Headroom.
+const defaultPort = "11811"
+
+// WithPort returns an address with the port of a Headroom, if it has no scheme, port or path, and
+// the kind is not that of another server.
+func WithPort(kind Kind, address string) string {
+	address = strings.TrimSpace(address)
+	u, err := url.Parse("http://" + address)
+	if kind == OpenAI || strings.Contains(address, "://") || err != nil || u.Hostname() == "" ||
+		u.Host != address || u.Port() != "" || strings.HasSuffix(address, ":") {
+		return address
+	}
+	return address + ":" + defaultPort
+}
+
+// CleanCertificate returns the SHA-256 of a certificate as it is stored; "" is none. The error is a
+// Problem.
+func CleanCertificate(sum string) (string, error) {
+	sum = strings.ToLower(strings.ReplaceAll(sum, ":", ""))
+	if b, err := hex.DecodeString(sum); err != nil || sum != "" && len(b) != sha256.Size {
+		return "", problem.New(problem.BadRequest, "The certificate's SHA-256 is not valid",
+			fmt.Sprintf("got %q, expected 64 hexadecimal digits", sum), "")
+	}
+	return sum, nil
 }
 
 // CleanURL returns the base address of a machine as it is stored. It adds http:// and, for a server

@@ -116,6 +116,29 @@ func TestSet(t *testing.T) {
 	if got, _ := s.Named("c"); !got.Off || !got.HasSecret {
 		t.Errorf("stored %+v", got)
 	}
+	m.HasSecret = true
+	other := open(t, s.dir)
+	for _, key := range []string{"first", "second"} {
+		if err := s.SetSecret(m.ID, " "+key+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		other.List()
+		if got, err := other.Secret(m); got != key || err != nil {
+			t.Errorf("another process has the key %q, %v, want %q", got, err, key)
+		}
+		if got, err := s.Secret(m); got != key || err != nil {
+			t.Errorf("the key %q, %v, want %q", got, err, key)
+		}
+	}
+	if err := s.SetSecret(m.ID, "a b"); problem.From(err).Code != problem.BadRequest {
+		t.Errorf("took a key that no request can send: %v", err)
+	}
+	if err := s.SetSecret(m.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := s.Named("c"); got.HasSecret || !got.Off {
+		t.Errorf("stored %+v without its key", got)
+	}
 	m.Name = "B"
 	if err := s.Set(m); problem.From(err).Code != problem.Exists {
 		t.Errorf("took the name of another machine: %v", err)
@@ -174,6 +197,23 @@ func TestFailedWrites(t *testing.T) {
 				t.Errorf("the removed machine has the key %q", got)
 			}
 		})
+	}
+}
+
+// TestWithPort: only the name of a host alone gets the port of a Headroom.
+func TestWithPort(t *testing.T) {
+	for _, c := range []struct {
+		kind       Kind
+		give, want string
+	}{
+		{"", "127.0.0.1", "127.0.0.1:11811"}, {Headroom, " studio.local ", "studio.local:11811"},
+		{"", "[::1]", "[::1]:11811"}, {"", "h:80", "h:80"}, {"", "h:", "h:"},
+		{"", "http://h", "http://h"}, {"", "h/v1", "h/v1"}, {OpenAI, "h", "h"},
+		{"", "a b", "a b"}, {"", "", ""}, {"", "me@h", "me@h"},
+	} {
+		if got := WithPort(c.kind, c.give); got != c.want {
+			t.Errorf("%q: %q, want %q", c.give, got, c.want)
+		}
 	}
 }
 

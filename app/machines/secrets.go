@@ -123,6 +123,16 @@ func (s *Store) readSecrets() (map[string]string, error) {
 	return list, err
 }
 
+// cleanSecret returns an API key without the spaces around it. The error is a Problem.
+func cleanSecret(secret string) (string, error) {
+	if secret = strings.TrimSpace(secret); !sendable(secret) {
+		return "", problem.New(problem.BadRequest, "The machine's API key is not valid",
+			"no request can send it: it has a space or a control character",
+			"Copy it again from where it was made.")
+	}
+	return secret, nil
+}
+
 // sendable reports whether a header of a request can have the secret.
 func sendable(secret string) bool {
 	return len(secret) <= maxSecretBytes && !strings.ContainsFunc(secret, func(r rune) bool {

@@ -3,6 +3,7 @@ package route
 // The routes by which Headrooms ask each other. They need an API key as all routes of the endpoint.
 
 import (
+	"crypto/rand"
 	"net/http"
 
 	"headroom/app/version"
@@ -28,6 +29,16 @@ func (Dialect) Error(err error) server.Event {
 	return server.Event{Data: openai.NewErrorBody(err)}
 }
 
+// description is the answer to GET /api/machine. ID is that of the process, so that a machine is
+// not added to itself, or twice. It is made anew when a server starts.
+type description struct {
+	Info
+	ID string `json:"id,omitempty"`
+}
+
+// processID is the ID of this process.
+var processID = rand.Text()
+
 // describe answers GET /api/machine.
 func describe(_ *http.Request, models server.Models) (any, error) {
 	info := Info{Version: version.Version, Models: []Model{}}
@@ -47,7 +58,7 @@ func describe(_ *http.Request, models server.Models) (any, error) {
 		}
 		info.Models = append(info.Models, one)
 	}
-	return info, nil
+	return description{Info: info, ID: processID}, nil
 }
 
 // prefixSchema is the schema of POST /api/prefix.

@@ -187,8 +187,12 @@ func (m *machine) failed(err error) {
 	m.next = time.Time{}
 }
 
-// errRefusesKey is the error of a machine that wants another API key, or one at all.
-var errRefusesKey = errors.New("it refuses the API key")
+// errRefusesKey is the error of a machine that wants another API key, and errWantsKey that of one
+// that got none.
+var (
+	errRefusesKey = errors.New("it refuses the API key")
+	errWantsKey   = errors.New("it wants an API key")
+)
 
 // errNotFound is the error of a machine without GET /api/machine.
 var errNotFound = errors.New("it has no such address")
@@ -234,6 +238,9 @@ func (m *machine) get(ctx context.Context, path string, document any) error {
 	}
 	defer response.Body.Close()
 	if err := statusError(response.StatusCode); err != nil {
+		if err == errRefusesKey && request.Header.Get("Authorization") == "" {
+			return errWantsKey
+		}
 		return err
 	}
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxInfoBytes))

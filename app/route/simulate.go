@@ -71,7 +71,7 @@ func Simulate(s Simulation) []Simulated {
 	s = s.withDefaults()
 	possible := s.possible()
 	var results []Simulated
-	for _, way := range []string{"router", "round robin"} {
+	for _, way := range []string{"router", "in turn"} {
 		w := newWorld(s)
 		if way == "router" {
 			w.choose = w.byRouter
@@ -317,12 +317,18 @@ func (w *world) byRouter(d *dialog, chain []engineHash, now float64) int {
 func (w *world) result(way string, possible float64) Simulated {
 	r := Simulated{Way: way, HitRate: float64(w.hits) / float64(max(1, w.all)), Possible: possible,
 		Requests: len(w.first)}
-	r.OfPossible = r.HitRate / possible
+	r.OfPossible = 1 // of nothing, if no prompt repeats another
+	if possible > 0 {
+		r.OfPossible = r.HitRate / possible
+	}
 	most, sum := 0.0, 0.0
 	for i := range w.engines {
 		most, sum = max(most, w.engines[i].busy), sum+w.engines[i].busy
 	}
-	r.Balance = most * float64(len(w.engines)) / sum
+	r.Balance = 1
+	if sum > 0 {
+		r.Balance = most * float64(len(w.engines)) / sum
+	}
 	r.First50, r.First95 = quantile(w.first, 0.5), quantile(w.first, 0.95)
 	r.Decision50, r.Decision99 = quantile(w.decisions, 0.5), quantile(w.decisions, 0.99)
 	return r
@@ -339,6 +345,6 @@ func quantile(list []float64, q float64) float64 {
 // String returns the figures as a line.
 func (r Simulated) String() string {
 	return fmt.Sprintf("%s: hit rate %.3f, %.1f %% of what is possible, balance %.2f, first token "+
-		"%.2f s and %.2f s, decision %.0f us", r.Way, r.HitRate, 100*r.OfPossible, r.Balance,
+		"%.2f s and %.2f s, decision %.0f µs", r.Way, r.HitRate, 100*r.OfPossible, r.Balance,
 		r.First50, r.First95, r.Decision50)
 }
