@@ -190,6 +190,43 @@ func TestFailover(t *testing.T) {
 	}
 }
 
+// TestEndlessRefusal: another machine answers, though the body of a refusal does not end. Without
+// another one, the client gets what has arrived.
+func TestEndlessRefusal(t *testing.T) {
+	endless := func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, "busy")
+		w.(http.Flusher).Flush()
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}
+	for _, others := range []int{1, 0} {
+		fakes := []*fake{newFake(t, "bad", endless), newFake(t, "good", says("fine"))}
+		g := newRig(t, nowhere{}, fakes[:1+others]...)
+		g.router.o.RefusalWait = time.Second / 10
+		g.router.memory.sessions.note(sessionOf(nil, mustRead(t, hello), "m"),
+			g.router.machines()[0].stored.ID, 9, time.Now())
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		request, _ := http.NewRequestWithContext(ctx, http.MethodPost, g.URL+chatPath,
+			strings.NewReader(hello))
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatalf("the request hangs: %v", err)
+		}
+		defer response.Body.Close()
+		data, _ := io.ReadAll(response.Body)
+		text, want := fmt.Sprintf("%d %s", response.StatusCode, data), "200 fine"
+		if others == 0 {
+			want = "429 busy"
+		}
+		if text != want || fakes[0].requests.Load() != 1 {
+			t.Errorf("%d others: %s, want %s, %d requests", others, text, want,
+				fakes[0].requests.Load())
+		}
+	}
+}
+
 func mustRead(t *testing.T, text string) *body {
 	t.Helper()
 	b, ok := readBody([]byte(text))

@@ -74,6 +74,9 @@ type Options struct {
 	Poll time.Duration
 	// PrefixWait is how long a machine may take to say what it has cached; 0: 50 ms.
 	PrefixWait time.Duration
+	// RefusalWait is how long the answer of a machine that refuses a request may take to arrive
+	// completely, once it has begun; 0: 3 s.
+	RefusalWait time.Duration
 }
 
 // Router chooses engines and forwards requests. Its methods are safe for concurrent use.
@@ -98,6 +101,7 @@ const hereID = ""
 func New(o Options) *Router {
 	o.Poll = cmp.Or(o.Poll, defaultPoll)
 	o.PrefixWait = cmp.Or(o.PrefixWait, defaultPrefixWait)
+	o.RefusalWait = cmp.Or(o.RefusalWait, defaultRefusalWait)
 	r := &Router{o: o, log: o.Log, memory: newMemory(), running: map[*Running]bool{}}
 	if r.log == nil {
 		r.log = slog.Default()
