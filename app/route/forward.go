@@ -93,6 +93,9 @@ func (r *Router) forward(w http.ResponseWriter, q *question, e *target) *failure
 	}
 	defer response.Body.Close()
 	e.hear()
+	if response.StatusCode < 200 || response.StatusCode > 599 { // no status that ends a request
+		return e.lost(ctx, q, statusError(response.StatusCode))
+	}
 	if refused(response.StatusCode) {
 		return e.refusal(ctx, cancel, q, response, r.o.RefusalWait)
 	}

@@ -166,6 +166,8 @@ func TestFailover(t *testing.T) {
 		"sends elsewhere": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		},
+		"changes the protocol": rawStatus(101),
+		"has no real status":   rawStatus(99),
 	} {
 		t.Run(name, func(t *testing.T) {
 			bad, good := newFake(t, "bad", broken), newFake(t, "good", says("fine"))
@@ -187,6 +189,31 @@ func TestFailover(t *testing.T) {
 					bad.requests.Load())
 			}
 		})
+	}
+}
+
+// rawStatus answers with any status, also one that net/http refuses to write.
+func rawStatus(status int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		connection, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer connection.Close()
+		_, _ = fmt.Fprintf(connection,
+			"HTTP/1.1 %03d x\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno", status)
+	}
+}
+
+// TestNoStatus: a status that ends no request is a failure of the machine and does not reach the
+// client, though there is no other machine.
+func TestNoStatus(t *testing.T) {
+	for _, status := range []int{0, 99, 101, 600, 999} {
+		g := newRig(t, nowhere{}, newFake(t, "desk", rawStatus(status)))
+		if got, text, _ := g.post(t, hello); got != http.StatusBadGateway ||
+			!strings.Contains(text, `The machine "desk" does not answer`) {
+			t.Errorf("%d: %d %s", status, got, text)
+		}
 	}
 }
 
