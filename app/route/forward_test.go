@@ -254,6 +254,20 @@ func TestEndlessRefusal(t *testing.T) {
 	}
 }
 
+// TestSpeedsOfListed: of models that a machine does not list any more, no speed is kept.
+func TestSpeedsOfListed(t *testing.T) {
+	m := newMachine(machines.Machine{}, func() (string, error) { return "", nil }, nil)
+	for i := range 1000 {
+		m.setInfo(Info{Models: []Model{{ID: "stays", PrefillTokensPerSecond: 7},
+			{ID: fmt.Sprint(i), PrefillTokensPerSecond: 5}}}, nil, time.Now())
+	}
+	kept := 0
+	m.speeds.byModel.Range(func(any, any) bool { kept++; return true })
+	if kept != 2 || m.speeds.of("stays") != 7 || m.speeds.of("999") != 5 {
+		t.Errorf("%d speeds are kept; %v of a listed model", kept, m.speeds.of("stays"))
+	}
+}
+
 func mustRead(t *testing.T, text string) *body {
 	t.Helper()
 	b, ok := readBody([]byte(text))
