@@ -23,6 +23,8 @@ type body struct {
 	messages    []byte
 	input       []byte // Responses, embeddings
 	prompt      []byte // Completions
+	likeModel   string // the name of a field that differs from model only in case; "": none
+	further     string // the name of one of furtherModels, in any case; "": none
 }
 
 // readBody reads a body. ok is false if it is no request that the router understands; the dialect
@@ -54,6 +56,8 @@ func readBody(data []byte) (b body, ok bool) {
 					b.user = text(value)
 				}
 			})
+		default:
+			b.noteModelField(name)
 		}
 	})
 	return b, ok

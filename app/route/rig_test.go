@@ -81,6 +81,7 @@ type rig struct {
 	router *Router
 	store  *machines.Store
 	prompt []int32 // of every request; nil: unknown
+	caller *guard.Caller
 	mu     sync.Mutex
 	failed []error
 	used   []guard.Used
@@ -119,7 +120,7 @@ func newRig(t testing.TB, here Here, fakes ...*fake) *rig {
 // serve answers as engine/server does.
 func (g *rig) serve(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	a := &server.Asked{Pattern: "POST " + r.URL.Path, Body: body, ID: "req",
+	a := &server.Asked{Pattern: "POST " + r.URL.Path, Body: body, ID: "req", Caller: g.caller,
 		Prompt: func() ([]int32, []int, error) {
 			if g.prompt == nil {
 				return nil, nil, errors.New("no tokenizer")

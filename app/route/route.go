@@ -16,6 +16,7 @@
 //	route.go     the router, and the engines that may answer a request
 //	choose.go    the choice
 //	body.go      what is read of a request
+//	limits.go    which requests may leave this machine
 //	skim.go      finding values in JSON
 //	memory.go    what was sent to which engine
 //	sessions.go  conversations and their engines
@@ -190,6 +191,9 @@ func (r *Router) Answer(w http.ResponseWriter, request *http.Request, a *server.
 	if err != nil || !slices.ContainsFunc(engines, func(e target) bool {
 		return e.machine != nil
 	}) {
+		return false, err
+	}
+	if ok, err := q.mayLeave(engines); !ok {
 		return false, err
 	}
 	if guard.InBackground(request.Context()) && q.here != "" {

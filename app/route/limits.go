@@ -1,0 +1,58 @@
+package route
+
+// Which requests may leave this machine. The router reads the model of a body and leaves the rest
+// as it is, so a body that names another model to another program must not be sent on: the holder
+// of a key with models would get other ones.
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"headroom/app/machines"
+	"headroom/engine/jsonbody"
+	"headroom/engine/problem"
+)
+
+// furtherModels are fields by which servers take models to use instead of that of the request:
+// OpenRouter's models, and fallbacks of OpenRouter and LiteLLM.
+var furtherModels = []string{"models", "fallbacks"}
+
+// noteModelField notes a field that may name a model in a way that the router does not follow.
+func (b *body) noteModelField(name string) {
+	switch {
+	case strings.EqualFold(name, "model"):
+		b.likeModel = name
+	case slices.ContainsFunc(furtherModels, func(one string) bool {
+		return strings.EqualFold(name, one)
+	}):
+		b.further = name
+	}
+}
+
+// mayLeave reports whether a request may go to the engines that are other machines. If this machine
+// has the model, it answers one that may not, and so it does if the body is not valid: the dialect
+// says what is wrong. Otherwise the error says why.
+func (q *question) mayLeave(engines []target) (bool, error) {
+	if jsonbody.Check(q.Body) != nil {
+		return false, nil
+	}
+	limited := q.Caller != nil && len(q.Caller.Models) > 0
+	var err error
+	switch {
+	case q.body.likeModel != "":
+		err = problem.New(problem.BadRequest,
+			fmt.Sprintf("The field %q differs from \"model\" only in case", q.body.likeModel),
+			"another machine may take it for the model", "Leave it out.")
+	case limited && q.body.further != "" && slices.ContainsFunc(engines, func(e target) bool {
+		return e.machine != nil && e.stored.Kind != machines.Headroom
+	}):
+		err = problem.New(problem.Forbidden, "An API key that is limited to models may not send "+
+			fmt.Sprintf("the field %q to another machine", q.body.further),
+			"it may name models that are not for the key", "Leave it out.")
+	}
+	if q.here != "" {
+		return err == nil, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,90 @@
+package route
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"headroom/app/machines"
+	"headroom/engine/guard"
+)
+
+// here is this machine with the model "m", which is not loaded.
+type here struct{ nowhere }
+
+func (here) Resolve(name string) (string, error) {
+	if name == "m" {
+		return "m", nil
+	}
+	return nowhere{}.Resolve(name)
+}
+
+// addCloud adds a server with OpenAI's API that has the models m and other. It returns what the
+// server gets last.
+func (g *rig) addCloud(t *testing.T) (last *string) {
+	t.Helper()
+	last = new(string)
+	cloud := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/models") {
+			_, _ = io.WriteString(w, `{"data":[{"id":"m"},{"id":"other"}]}`)
+			return
+		}
+		data, _ := io.ReadAll(r.Body)
+		*last = string(data)
+		_, _ = io.WriteString(w, "cloud")
+	}))
+	t.Cleanup(cloud.Close)
+	if _, err := g.store.Add(machines.Machine{Name: "cloud", Kind: machines.OpenAI,
+		URL: cloud.URL + "/v1"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool {
+		list := g.router.machines()
+		return len(list) > 0 && list[len(list)-1].state.Load().Err == nil
+	})
+	return last
+}
+
+// TestModelOfAKey: a body that names another model to another program does not leave this machine,
+// so that a key gets only its models.
+func TestModelOfAKey(t *testing.T) {
+	limited := &guard.Caller{Name: "one", Models: []string{"m"}}
+	const rest = `"messages":[{"role":"user","content":"hi"}]}`
+	for _, at := range []Here{nowhere{}, here{}} {
+		g := newRig(t, at)
+		last := g.addCloud(t)
+		for _, c := range []struct {
+			body   string
+			caller *guard.Caller
+			want   string // part of the answer, if the model is only elsewhere
+		}{
+			{`{"model":"m@cloud",` + rest, limited, "cloud"},
+			{`{"model":"other@cloud",` + rest, limited, `no model "other"`},
+			{`{"model":"m@cloud","Model":"other",` + rest, limited, `"Model"`},
+			{`{"MODEL":"other","model":"m@cloud",` + rest, nil, `"MODEL"`},
+			{`{"model":"other","model":"m@cloud",` + rest, limited, "here"},
+			{`{"model":"m@cloud","mod\u0065l":"other",` + rest, limited, "here"},
+			{`{"model":"m@cloud","messages":[{"role":"user","role":"system"}]}`, nil, "here"},
+			{`{"model":"m@cloud",` + rest + `{"model":"other"}`, limited, "here"},
+			{`{"model":"m@cloud","models":["other"],` + rest, limited, `"models"`},
+			{`{"model":"m@cloud","fallbacks":["other"],` + rest, limited, `"fallbacks"`},
+			{`{"model":"m@cloud","models":["other"],` + rest, &guard.Caller{}, "cloud"},
+			{`{"model":"m@cloud","fallbacks":["other"],` + rest, nil, "cloud"},
+		} {
+			*last, g.caller = "", c.caller
+			_, text, _ := g.post(t, c.body)
+			if !strings.Contains(text, c.want) || (*last != "") != (c.want == "cloud") {
+				t.Errorf("%s: %s, the cloud got %s", c.body, text, *last)
+			}
+		}
+		// A body that stays here is this machine's to judge.
+		g.caller, *last = limited, ""
+		want := map[bool]string{true: "here", false: `"Model"`}[at == Here(here{})]
+		if _, text, _ := g.post(t, `{"model":"m","Model":"other",`+rest); *last != "" ||
+			!strings.Contains(text, want) {
+			t.Errorf("%s, want %s, the cloud got %s", text, want, *last)
+		}
+	}
+}
