@@ -88,3 +88,16 @@ func TestModelOfAKey(t *testing.T) {
 		}
 	}
 }
+
+// TestBatchStays: a batch is answered here, also for a model that only others have: it may be a
+// batch of another machine.
+func TestBatchStays(t *testing.T) {
+	for _, at := range []Here{nowhere{}, here{}} {
+		f := newFake(t, "desk", says("there"))
+		g := newRig(t, at, f)
+		g.context = guard.Background
+		if _, text, _ := g.post(t, hello); text != "here" || f.requests.Load() > 0 {
+			t.Errorf("%T: %s", at, text)
+		}
+	}
+}

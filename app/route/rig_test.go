@@ -82,10 +82,12 @@ type rig struct {
 	store  *machines.Store
 	prompt []int32 // of every request; nil: unknown
 	caller *guard.Caller
-	mu     sync.Mutex
-	failed []error
-	used   []guard.Used
-	by     []string // the machines that have answered
+	// context changes that of each request; nil: it stays.
+	context func(context.Context) context.Context
+	mu      sync.Mutex
+	failed  []error
+	used    []guard.Used
+	by      []string // the machines that have answered
 }
 
 // newRig returns a rig that knows the state of its machines.
@@ -120,6 +122,9 @@ func newRig(t testing.TB, here Here, fakes ...*fake) *rig {
 // serve answers as engine/server does.
 func (g *rig) serve(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	if g.context != nil {
+		r = r.WithContext(g.context(r.Context()))
+	}
 	a := &server.Asked{Pattern: "POST " + r.URL.Path, Body: body, ID: "req", Caller: g.caller,
 		Prompt: func() ([]int32, []int, error) {
 			if g.prompt == nil {

@@ -173,8 +173,11 @@ func (e *target) id() string {
 func (r *Router) Answer(w http.ResponseWriter, request *http.Request, a *server.Asked) (bool,
 	error) {
 	route, ok := routed[a.Pattern]
-	if !ok || isForwarded(request.Header) {
+	if !ok || server.Forwarded(request.Header) {
 		return false, nil
+	}
+	if guard.InBackground(request.Context()) {
+		return false, nil // a batch, maybe of a paired machine, uses what others leave of this one
 	}
 	q := &question{Asked: a, request: request}
 	if q.body, ok = readBody(a.Body); !ok {
@@ -195,9 +198,6 @@ func (r *Router) Answer(w http.ResponseWriter, request *http.Request, a *server.
 	}
 	if ok, err := q.mayLeave(engines); !ok {
 		return false, err
-	}
-	if guard.InBackground(request.Context()) && q.here != "" {
-		return false, nil // a batch uses what the others leave on this machine
 	}
 	r.weigh(request.Context(), q, engines, route.prompt)
 	return r.send(w, q, engines)

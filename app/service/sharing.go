@@ -438,9 +438,12 @@ func (s *sharing) join(ctx context.Context, o JoinOptions) (control.JoinedMachin
 	return control.JoinedMachine{Name: m.Name, Address: address, Both: joined.Both}, nil
 }
 
-// endpointForMachines returns the handler of a server for paired machines.
+// endpointForMachines returns the handler of a server for paired machines. They may use the models
+// of this machine, and not its other machines, of which one may be a server that is paid for.
 func endpointForMachines(inside http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = r.Clone(r.Context())
+		r.Header.Set(server.ForwardedHeader, "1")
 		inside.ServeHTTP(w, server.CleanPath(r))
 	})
 }

@@ -85,12 +85,16 @@ func priorityOf(r *http.Request, asked int) int {
 
 // modelsFor returns the models that a request may use.
 func (s *Server) modelsFor(r *http.Request) Models {
+	models := s.models
+	if shared, ok := models.(Shared); ok && Forwarded(r.Header) {
+		models = shared.Here()
+	}
 	c := guard.CallerOf(r)
 	if c == nil {
-		return s.models
+		return models
 	}
-	some := someModels{s.models, c}
-	if texts, ok := s.models.(TextModels); ok {
+	some := someModels{models, c}
+	if texts, ok := models.(TextModels); ok {
 		return someTexts{some, texts}
 	}
 	return some
