@@ -80,12 +80,9 @@ func (r *Router) forward(w http.ResponseWriter, q *question, e *target) *failure
 	defer end()
 	defer e.machine.begin(e.model)()
 	defer e.watch(ctx, cancel)()
-	body := q.Body
-	if e.model != q.body.model {
-		var ok bool
-		if body, ok = withModel(body, &q.body, e.model); !ok {
-			return &failure{err: errors.New("the request's model could not be set"), final: true}
-		}
+	body, ok := q.bodyFor(e.model)
+	if !ok {
+		return &failure{err: errors.New("the request's model could not be set"), final: true}
 	}
 	response, err := e.do(ctx, q, body)
 	if err != nil {

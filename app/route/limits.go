@@ -1,8 +1,9 @@
 package route
 
-// Which requests may leave this machine. The router reads the model of a body and leaves the rest
-// as it is, so a body that names another model to another program must not be sent on: the holder
-// of a key with models would get other ones.
+// Which requests may leave this machine, and with what. The router reads the model of a body and
+// leaves the rest as it is, so a body that names another model to another program must not be sent
+// on: the holder of a key with models would get other ones. What the holder of a named key may not
+// decide here is not sent on either; engine/server refuses to unload models.
 
 import (
 	"fmt"
@@ -18,11 +19,20 @@ import (
 // OpenRouter's models, and fallbacks of OpenRouter and LiteLLM.
 var furtherModels = []string{"models", "fallbacks"}
 
-// noteModelField notes a field that may name a model in a way that the router does not follow.
-func (b *body) noteModelField(name string) {
+// noteOther notes a field that may name a model in a way that the router does not follow, or that
+// manages a machine. Some servers disregard case.
+func (b *body) noteOther(name string, value []byte) {
 	switch {
 	case strings.EqualFold(name, "model"):
 		b.likeModel = name
+	case strings.EqualFold(name, "keep_alive"):
+		if string(value) != "null" {
+			b.managing = append(b.managing, change{value, "null"})
+		}
+	case strings.EqualFold(name, "priority"): // vLLM's, of which the smallest runs first
+		if string(value) != "null" && (value[0] < '0' || value[0] > '9') {
+			b.managing = append(b.managing, change{value, "0"})
+		}
 	case slices.ContainsFunc(furtherModels, func(one string) bool {
 		return strings.EqualFold(name, one)
 	}):
@@ -30,11 +40,31 @@ func (b *body) noteModelField(name string) {
 	}
 }
 
+// bodyFor returns the body for a machine on which the model has a name. ok is false if it cannot be
+// set.
+func (q *question) bodyFor(model string) (_ []byte, ok bool) {
+	var managing []change
+	if q.Caller != nil {
+		managing = slices.Clone(q.body.managing)
+	}
+	switch {
+	case model != q.body.model:
+		return withModel(q.Body, &q.body, model, managing...)
+	case len(managing) > 0:
+		return changed(q.Body, managing...), true
+	}
+	return q.Body, true
+}
+
 // mayLeave reports whether a request may go to the engines that are other machines. If this machine
 // has the model, it answers one that may not, and so it does if the body is not valid: the dialect
-// says what is wrong. Otherwise the error says why.
+// says what is wrong. Otherwise the error says why. A request of a key whose requests wait for those
+// of others stays where the model is here, since other machines do not know the key's priority.
 func (q *question) mayLeave(engines []target) (bool, error) {
 	if jsonbody.Check(q.Body) != nil {
+		return false, nil
+	}
+	if q.here != "" && q.only == "" && q.Caller != nil && q.Caller.Priority < 0 {
 		return false, nil
 	}
 	limited := q.Caller != nil && len(q.Caller.Models) > 0

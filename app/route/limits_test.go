@@ -101,3 +101,53 @@ func TestBatchStays(t *testing.T) {
 		}
 	}
 }
+
+// TestManagementOfAKey: with a named key, another machine gets neither keep_alive nor a priority
+// that raises, and every other byte as it was.
+func TestManagementOfAKey(t *testing.T) {
+	g := newRig(t, nowhere{})
+	last := g.addCloud(t)
+	named := &guard.Caller{Name: "one"}
+	for _, c := range []struct{ body, want string }{
+		{`{"model":"m" , "keep_alive" : -1,"x":[1]}`, `{"model":"m" , "keep_alive" : null,"x":[1]}`},
+		{`{"keep_alive":"24h","model":"m@cloud","priority":-5}`,
+			`{"keep_alive":null,"model":"m","priority":0}`},
+		{`{"priority":-1e2,"model":"m"}`, `{"priority":0,"model":"m"}`},
+		{`{"Priority":"-7","model":"m","Keep_Alive":0}`,
+			`{"Priority":0,"model":"m","Keep_Alive":null}`},
+		{`{"prior\u0069ty":[-7],"model":"m"}`, `{"prior\u0069ty":0,"model":"m"}`},
+		{`{"priority":7,"model":"m"}`, `{"priority":7,"model":"m"}`},
+		{`{"priority":null,"keep_alive":null,"model":"m"}`,
+			`{"priority":null,"keep_alive":null,"model":"m"}`},
+		{`{"options":{"priority":-1,"keep_alive":0},"model":"m"}`,
+			`{"options":{"priority":-1,"keep_alive":0},"model":"m"}`},
+	} {
+		for _, g.caller = range []*guard.Caller{named, nil} {
+			want := c.want
+			if g.caller == nil {
+				want = strings.Replace(c.body, "m@cloud", "m", 1)
+			}
+			if _, text, _ := g.post(t, c.body); text != "cloud" || *last != want {
+				t.Errorf("%s of %v: %s, the cloud got %s, want %s", c.body, g.caller, text, *last,
+					want)
+			}
+		}
+	}
+}
+
+// TestLowPriorityStays: requests of a key whose requests wait for those of others wait here, if this
+// machine has the model: another one does not know the key's priority.
+func TestLowPriorityStays(t *testing.T) {
+	for at, want := range map[Here]string{nowhere{}: "there", here{}: "here"} {
+		g := newRig(t, at, newFake(t, "desk", says("there")))
+		for _, priority := range []int{-1, 0} {
+			g.caller = &guard.Caller{Name: "batch", Priority: priority}
+			if priority == 0 {
+				want = "there" // the model is in memory there
+			}
+			if _, text, _ := g.post(t, hello); text != want {
+				t.Errorf("%T, priority %d: %s, want %s", at, priority, text, want)
+			}
+		}
+	}
+}

@@ -107,6 +107,9 @@ func (s *Server) tryElsewhere(w http.ResponseWriter, r *http.Request, d Dialect,
 		Used:    func(u guard.Used) { rec.used = u },
 		Release: body.Release,
 	}
+	if err := s.checkUnload(r, route, json); err != nil {
+		return err
+	}
 	answered, err := s.elsewhere.Answer(w, r, asked)
 	if err == nil && answered {
 		err = errAnswered
