@@ -56,10 +56,10 @@ func (q *question) bodyFor(model string) (_ []byte, ok bool) {
 	return q.Body, true
 }
 
-// mayLeave reports whether a request may go to the engines that are other machines. If this machine
-// has the model, it answers one that may not, and so it does if the body is not valid: the dialect
-// says what is wrong. Otherwise the error says why. A request of a key whose requests wait for those
-// of others stays where the model is here, since other machines do not know the key's priority.
+// mayLeave reports whether a request may go to those engines that are on other machines. If this
+// one has the model, it answers a request that may not, and so it does if the body is not valid: the
+// dialect says what is wrong. Otherwise the error says why. A request of a key whose requests wait
+// for those of others stays if the model is here: other machines do not know the key's priority.
 func (q *question) mayLeave(engines []target) (bool, error) {
 	if jsonbody.Check(q.Body) != nil {
 		return false, nil

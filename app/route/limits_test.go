@@ -135,8 +135,8 @@ func TestManagementOfAKey(t *testing.T) {
 	}
 }
 
-// TestLowPriorityStays: requests of a key whose requests wait for those of others wait here, if this
-// machine has the model: another one does not know the key's priority.
+// TestLowPriorityStays: requests of a key whose requests wait for those of others wait here, if the
+// model is here: another machine does not know the key's priority.
 func TestLowPriorityStays(t *testing.T) {
 	for at, want := range map[Here]string{nowhere{}: "there", here{}: "here"} {
 		g := newRig(t, at, newFake(t, "desk", says("there")))

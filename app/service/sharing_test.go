@@ -360,7 +360,7 @@ func TestRoutedToAPairedMachine(t *testing.T) {
 	}
 }
 
-// TestPairedMachineStaysHere: a paired machine uses the models of this machine, and neither sees nor
+// TestPairedMachineStaysHere: a paired machine uses the models of this machine. It neither sees nor
 // reaches those of its other machines, whatever headers it sends. Clients of this machine do.
 func TestPairedMachineStaysHere(t *testing.T) {
 	var asked atomic.Int64

@@ -25,7 +25,7 @@ type Elsewhere interface {
 	Answer(w http.ResponseWriter, r *http.Request, a *Asked) (answered bool, err error)
 }
 
-// ForwardedHeader marks a request that another Headroom has forwarded, and every request of a paired
+// ForwardedHeader marks a request that another Headroom has forwarded, and each request of a paired
 // machine. This machine alone answers it, and lists show it only the models of this one.
 const ForwardedHeader = "Headroom-Forwarded"
 
