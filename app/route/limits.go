@@ -57,7 +57,7 @@ func (q *question) bodyFor(model string) (_ []byte, ok bool) {
 }
 
 // mayLeave reports whether a request may go to those engines that are on other machines. If this
-// one has the model, it answers a request that may not, and so it does if the body is not valid: the
+// one has the model, it answers a request that may not, and also one whose body is not valid: the
 // dialect says what is wrong. Otherwise the error says why. A request of a key whose requests wait
 // for those of others stays if the model is here: other machines do not know the key's priority.
 func (q *question) mayLeave(engines []target) (bool, error) {
