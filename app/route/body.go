@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"hash/maphash"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -21,8 +22,11 @@ type body struct {
 	system      []byte // Anthropic's, and Ollama's generate
 	instruction []byte // Responses
 	messages    []byte
-	input       []byte // Responses, embeddings
-	prompt      []byte // Completions
+	input       []byte   // Responses, embeddings
+	prompt      []byte   // Completions
+	likeModel   string   // the name of a field that differs from model only in case; "": none
+	further     string   // the name of one of furtherModels, in any case; "": none
+	managing    []change // what takes from a body that which a named key may not decide
 }
 
 // readBody reads a body. ok is false if it is no request that the router understands; the dialect
@@ -54,6 +58,8 @@ func readBody(data []byte) (b body, ok bool) {
 					b.user = text(value)
 				}
 			})
+		default:
+			b.noteOther(name, value)
 		}
 	})
 	return b, ok
@@ -149,13 +155,32 @@ func textOf(message []byte) (role string, content []byte) {
 	return role, content
 }
 
-// withModel returns a body whose model has another name. The rest stays as it is, byte by byte. ok
-// is false if the body has no model at its top level.
-func withModel(data []byte, b *body, name string) (changed []byte, ok bool) {
+// change is another JSON text for a value.
+type change struct {
+	value []byte // a part of the body
+	to    string
+}
+
+// changed returns a body with changes, which must not overlap. The rest stays as it is, byte by
+// byte.
+func changed(data []byte, changes ...change) []byte {
+	at := func(value []byte) int { return cap(data) - cap(value) } // a part of the same memory
+	slices.SortFunc(changes, func(a, b change) int { return at(a.value) - at(b.value) })
+	var parts [][]byte
+	from := 0
+	for _, c := range changes {
+		parts = append(parts, data[from:at(c.value)], []byte(c.to))
+		from = at(c.value) + len(c.value)
+	}
+	return bytes.Join(append(parts, data[from:]), nil)
+}
+
+// withModel returns a body whose model has another name, with more changes. ok is false if the body
+// has no model at its top level.
+func withModel(data []byte, b *body, name string, more ...change) (_ []byte, ok bool) {
 	quoted, err := json.Marshal(name)
 	if err != nil || b.modelAt == nil {
 		return nil, false
 	}
-	from := cap(data) - cap(b.modelAt) // a part of the same memory
-	return bytes.Join([][]byte{data[:from], quoted, data[from+len(b.modelAt):]}, nil), true
+	return changed(data, append(more, change{b.modelAt, string(quoted)})...), true
 }

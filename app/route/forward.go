@@ -27,6 +27,8 @@ const (
 	bufferBytes  = 32 << 10
 	// maxRefusalBytes of the answer of a machine that refuses a request are kept, for the client.
 	maxRefusalBytes = 64 << 10
+	// defaultRefusalWait is Options.RefusalWait, if that is 0.
+	defaultRefusalWait = 3 * time.Second
 )
 
 var buffers = sync.Pool{New: func() any { return new([bufferBytes]byte) }}
@@ -78,12 +80,9 @@ func (r *Router) forward(w http.ResponseWriter, q *question, e *target) *failure
 	defer end()
 	defer e.machine.begin(e.model)()
 	defer e.watch(ctx, cancel)()
-	body := q.Body
-	if e.model != q.body.model {
-		var ok bool
-		if body, ok = withModel(body, &q.body, e.model); !ok {
-			return &failure{err: errors.New("the request's model could not be set"), final: true}
-		}
+	body, ok := q.bodyFor(e.model)
+	if !ok {
+		return &failure{err: errors.New("the request's model could not be set"), final: true}
 	}
 	response, err := e.do(ctx, q, body)
 	if err != nil {
@@ -91,8 +90,11 @@ func (r *Router) forward(w http.ResponseWriter, q *question, e *target) *failure
 	}
 	defer response.Body.Close()
 	e.hear()
+	if response.StatusCode < 200 || response.StatusCode > 599 { // no status that ends a request
+		return e.lost(ctx, q, statusError(response.StatusCode))
+	}
 	if refused(response.StatusCode) {
-		return e.refusal(response)
+		return e.refusal(ctx, cancel, q, response, r.o.RefusalWait)
 	}
 	return r.copy(w, q, e, ctx, response, answers)
 }
@@ -160,12 +162,19 @@ func refused(status int) bool {
 	return status >= 500 || status >= 300 && status < 400
 }
 
-// refusal reads the answer of a machine that refuses a request.
-func (e *target) refusal(response *http.Response) *failure {
+// errUnfinished ends the reading of a refusal.
+var errUnfinished = errors.New("its answer does not end")
+
+// refusal reads the answer of a machine that refuses a request. It waits for the end of the body no
+// longer than wait: another machine may answer, and what has arrived says why this one does not.
+func (e *target) refusal(ctx context.Context, cancel context.CancelCauseFunc, q *question,
+	response *http.Response, wait time.Duration) *failure {
 	f := &failure{status: response.StatusCode, header: response.Header}
+	timer := time.AfterFunc(wait, func() { cancel(errUnfinished) })
+	defer timer.Stop()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxRefusalBytes))
-	if err != nil {
-		return &failure{err: plainError(err)}
+	if err != nil && context.Cause(ctx) != errUnfinished {
+		return e.lost(ctx, q, err)
 	}
 	f.body = body
 	switch {

@@ -166,6 +166,8 @@ func TestFailover(t *testing.T) {
 		"sends elsewhere": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		},
+		"changes the protocol": rawStatus(101),
+		"has no real status":   rawStatus(99),
 	} {
 		t.Run(name, func(t *testing.T) {
 			bad, good := newFake(t, "bad", broken), newFake(t, "good", says("fine"))
@@ -187,6 +189,82 @@ func TestFailover(t *testing.T) {
 					bad.requests.Load())
 			}
 		})
+	}
+}
+
+// rawStatus answers with any status, also one that net/http refuses to write.
+func rawStatus(status int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		connection, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer connection.Close()
+		_, _ = fmt.Fprintf(connection,
+			"HTTP/1.1 %03d x\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno", status)
+	}
+}
+
+// TestNoStatus: a status that ends no request is a failure of the machine and does not reach the
+// client, though there is no other machine.
+func TestNoStatus(t *testing.T) {
+	for _, status := range []int{0, 99, 101, 600, 999} {
+		g := newRig(t, nowhere{}, newFake(t, "desk", rawStatus(status)))
+		if got, text, _ := g.post(t, hello); got != http.StatusBadGateway ||
+			!strings.Contains(text, `The machine "desk" does not answer`) {
+			t.Errorf("%d: %d %s", status, got, text)
+		}
+	}
+}
+
+// TestEndlessRefusal: another machine answers, though the body of a refusal does not end. Without
+// another one, the client gets what has arrived.
+func TestEndlessRefusal(t *testing.T) {
+	endless := func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, "busy")
+		w.(http.Flusher).Flush()
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}
+	for _, others := range []int{1, 0} {
+		fakes := []*fake{newFake(t, "bad", endless), newFake(t, "good", says("fine"))}
+		g := newRig(t, nowhere{}, fakes[:1+others]...)
+		g.router.o.RefusalWait = time.Second / 10
+		g.router.memory.sessions.note(sessionOf(nil, mustRead(t, hello), "m"),
+			g.router.machines()[0].stored.ID, 9, time.Now())
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		request, _ := http.NewRequestWithContext(ctx, http.MethodPost, g.URL+chatPath,
+			strings.NewReader(hello))
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatalf("the request hangs: %v", err)
+		}
+		defer response.Body.Close()
+		data, _ := io.ReadAll(response.Body)
+		text, want := fmt.Sprintf("%d %s", response.StatusCode, data), "200 fine"
+		if others == 0 {
+			want = "429 busy"
+		}
+		if text != want || fakes[0].requests.Load() != 1 {
+			t.Errorf("%d others: %s, want %s, %d requests", others, text, want,
+				fakes[0].requests.Load())
+		}
+	}
+}
+
+// TestSpeedsOfListed: of models that a machine does not list any more, no speed is kept.
+func TestSpeedsOfListed(t *testing.T) {
+	m := newMachine(machines.Machine{}, func() (string, error) { return "", nil }, nil)
+	for i := range 1000 {
+		m.setInfo(Info{Models: []Model{{ID: "stays", PrefillTokensPerSecond: 7},
+			{ID: fmt.Sprint(i), PrefillTokensPerSecond: 5}}}, nil, time.Now())
+	}
+	kept := 0
+	m.speeds.byModel.Range(func(any, any) bool { kept++; return true })
+	if kept != 2 || m.speeds.of("stays") != 7 || m.speeds.of("999") != 5 {
+		t.Errorf("%d speeds are kept; %v of a listed model", kept, m.speeds.of("stays"))
 	}
 }
 

@@ -12,29 +12,14 @@ import (
 	"strings"
 
 	"headroom/app/machines"
+	"headroom/engine/server"
 )
-
-// forwardedHeader marks a request that another Headroom has forwarded.
-const forwardedHeader = "Headroom-Forwarded"
 
 // machineHeader names the machine that has answered.
 const machineHeader = "Headroom-Machine"
 
 // via is the name of this program in the header Via: RFC 9110, section 7.6.3.
 const via = "1.1 headroom"
-
-// isForwarded reports whether a request comes from another Headroom's router.
-func isForwarded(h http.Header) bool {
-	if len(h.Values(forwardedHeader)) > 0 {
-		return true
-	}
-	for _, value := range h.Values("Via") {
-		if strings.Contains(strings.ToLower(value), "headroom") {
-			return true
-		}
-	}
-	return false
-}
 
 // sentOn are the headers of a request that go to the machine.
 var sentOn = append([]string{"Accept", "Content-Type", "User-Agent", "X-Title", "Http-Referer",
@@ -90,7 +75,7 @@ func (e *target) forwardedRequest(ctx context.Context, q *question,
 			request.Header[name] = values
 		}
 	}
-	request.Header.Set(forwardedHeader, "1")
+	request.Header.Set(server.ForwardedHeader, "1")
 	request.Header.Set("Via", via)
 	return request, nil
 }

@@ -65,6 +65,20 @@ func (s *speeds) of(model string) float64 {
 	return known
 }
 
+// keep forgets the speeds with models that are not listed.
+func (s *speeds) keep(list []Model) {
+	listed := make(map[string]bool, len(list))
+	for i := range list {
+		listed[list[i].ID] = true
+	}
+	s.byModel.Range(func(id, _ any) bool {
+		if !listed[id.(string)] {
+			s.byModel.Delete(id)
+		}
+		return true
+	})
+}
+
 // errUnknown is the error of a machine that has not been asked yet.
 var errUnknown = fmt.Errorf("it has not answered yet")
 
@@ -111,6 +125,7 @@ func (m *machine) setInfo(info Info, sent map[string]int, now time.Time) {
 		s.Models = append(s.Models, *model)
 		m.speeds.note(model.ID, model.PrefillTokensPerSecond)
 	}
+	m.speeds.keep(s.Models) // a machine may name new ones for ever
 	for i := range s.Models {
 		for _, alias := range s.Models[i].Aliases {
 			s.byName[strings.ToLower(alias)] = &s.Models[i]

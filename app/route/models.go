@@ -27,6 +27,9 @@ type Models struct {
 	Router *Router
 }
 
+// Here implements server.Shared.
+func (m Models) Here() server.Models { return m.HereModels }
+
 // List implements server.Models. Those that only other machines have come last.
 func (m Models) List() []server.ModelInfo {
 	list := m.HereModels.List()

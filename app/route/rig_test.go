@@ -81,10 +81,13 @@ type rig struct {
 	router *Router
 	store  *machines.Store
 	prompt []int32 // of every request; nil: unknown
-	mu     sync.Mutex
-	failed []error
-	used   []guard.Used
-	by     []string // the machines that have answered
+	caller *guard.Caller
+	// context changes that of each request; nil: it stays.
+	context func(context.Context) context.Context
+	mu      sync.Mutex
+	failed  []error
+	used    []guard.Used
+	by      []string // the machines that have answered
 }
 
 // newRig returns a rig that knows the state of its machines.
@@ -119,7 +122,10 @@ func newRig(t testing.TB, here Here, fakes ...*fake) *rig {
 // serve answers as engine/server does.
 func (g *rig) serve(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	a := &server.Asked{Pattern: "POST " + r.URL.Path, Body: body, ID: "req",
+	if g.context != nil {
+		r = r.WithContext(g.context(r.Context()))
+	}
+	a := &server.Asked{Pattern: "POST " + r.URL.Path, Body: body, ID: "req", Caller: g.caller,
 		Prompt: func() ([]int32, []int, error) {
 			if g.prompt == nil {
 				return nil, nil, errors.New("no tokenizer")

@@ -16,6 +16,7 @@
 //	route.go     the router, and the engines that may answer a request
 //	choose.go    the choice
 //	body.go      what is read of a request
+//	limits.go    which requests may leave this machine
 //	skim.go      finding values in JSON
 //	memory.go    what was sent to which engine
 //	sessions.go  conversations and their engines
@@ -74,6 +75,9 @@ type Options struct {
 	Poll time.Duration
 	// PrefixWait is how long a machine may take to say what it has cached; 0: 50 ms.
 	PrefixWait time.Duration
+	// RefusalWait is how long the answer of a machine that refuses a request may take to arrive
+	// completely, once it has begun; 0: 3 s.
+	RefusalWait time.Duration
 }
 
 // Router chooses engines and forwards requests. Its methods are safe for concurrent use.
@@ -98,6 +102,7 @@ const hereID = ""
 func New(o Options) *Router {
 	o.Poll = cmp.Or(o.Poll, defaultPoll)
 	o.PrefixWait = cmp.Or(o.PrefixWait, defaultPrefixWait)
+	o.RefusalWait = cmp.Or(o.RefusalWait, defaultRefusalWait)
 	r := &Router{o: o, log: o.Log, memory: newMemory(), running: map[*Running]bool{}}
 	if r.log == nil {
 		r.log = slog.Default()
@@ -168,8 +173,11 @@ func (e *target) id() string {
 func (r *Router) Answer(w http.ResponseWriter, request *http.Request, a *server.Asked) (bool,
 	error) {
 	route, ok := routed[a.Pattern]
-	if !ok || isForwarded(request.Header) {
+	if !ok || server.Forwarded(request.Header) {
 		return false, nil
+	}
+	if guard.InBackground(request.Context()) {
+		return false, nil // a batch, maybe of a paired machine, uses what others leave of this one
 	}
 	q := &question{Asked: a, request: request}
 	if q.body, ok = readBody(a.Body); !ok {
@@ -188,8 +196,8 @@ func (r *Router) Answer(w http.ResponseWriter, request *http.Request, a *server.
 	}) {
 		return false, err
 	}
-	if guard.InBackground(request.Context()) && q.here != "" {
-		return false, nil // a batch uses what the others leave on this machine
+	if ok, err := q.mayLeave(engines); !ok {
+		return false, err
 	}
 	r.weigh(request.Context(), q, engines, route.prompt)
 	return r.send(w, q, engines)

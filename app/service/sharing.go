@@ -453,9 +453,12 @@ func (s *sharing) back(name, certificate string, port int) (pairing.Back, error)
 	}}, err
 }
 
-// endpointForMachines returns the handler of a server for paired machines.
+// endpointForMachines returns the handler of a server for paired machines. They may use the models
+// of this machine, and not its other machines, of which one may be a server that is paid for.
 func endpointForMachines(inside http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = r.Clone(r.Context())
+		r.Header.Set(server.ForwardedHeader, "1")
 		inside.ServeHTTP(w, server.CleanPath(r))
 	})
 }

@@ -8,9 +8,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -419,6 +421,61 @@ func TestRoutedToAPairedMachine(t *testing.T) {
 	b.Router.Reload()
 	if status, text, err := ask(); err != nil || status != 404 {
 		t.Errorf("after the machine was forgotten: %d %s %v", status, text, err)
+	}
+}
+
+// TestPairedMachineStaysHere: a paired machine uses the models of this machine. It neither sees nor
+// reaches those of its other machines, whatever headers it sends. Clients of this machine do.
+func TestPairedMachineStaysHere(t *testing.T) {
+	var asked atomic.Int64
+	cloud := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/models") {
+			_, _ = io.WriteString(w, `{"data":[{"id":"paid"},{"id":"qwen3"}]}`)
+			return
+		}
+		asked.Add(1)
+		_, _ = io.WriteString(w, "cloud")
+	}))
+	defer cloud.Close()
+	a, b := newMachine(t, nil), newMachine(t, nil)
+	a.share(t, true)
+	toA, client, key := pair(t, a, b, false)
+	if _, err := a.sharing.machines.Add(machines.Machine{Name: "cloud", Kind: machines.OpenAI,
+		URL: cloud.URL + "/v1"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	a.Router.Reload()
+	own := func(method, path, body string) string {
+		_, text, err := send(http.DefaultClient, method, "http://"+a.Address+path, "", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(own("GET", "/v1/models", ""),
+		"paid"); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the cloud's models are not listed")
+		}
+	}
+	if text := own("POST", "/v1/completions", `{"model":"paid","prompt":"x"}`); text != "cloud" {
+		t.Errorf("a client of this machine gets %s", text)
+	}
+	asked.Store(0)
+	for _, model := range []string{"paid", "paid@cloud", "qwen3@cloud"} {
+		status, text, err := send(client, "POST", toA.URL+"/v1/completions", key,
+			`{"model":"`+model+`","prompt":[1,2,3],"max_tokens":4}`)
+		if err != nil || status != 404 || asked.Load() > 0 {
+			t.Errorf("%s: %d %s %v, the cloud was asked %d times", model, status, text, err,
+				asked.Load())
+		}
+	}
+	for _, path := range []string{"/v1/models", "/v1/models/paid", "/api/tags", "/api/ps",
+		"/api/machine"} {
+		_, text, err := send(client, "GET", toA.URL+path, key, "")
+		if err != nil || strings.Contains(text, `"paid"`) || strings.Contains(text, "cloud") {
+			t.Errorf("%s: %s %v", path, text, err)
+		}
 	}
 }
 

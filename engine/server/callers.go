@@ -3,6 +3,7 @@ package server
 // What the holders of named keys may do; see guard.Caller. Everybody else may do everything.
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -85,12 +86,16 @@ func priorityOf(r *http.Request, asked int) int {
 
 // modelsFor returns the models that a request may use.
 func (s *Server) modelsFor(r *http.Request) Models {
+	models := s.models
+	if shared, ok := models.(Shared); ok && Forwarded(r.Header) {
+		models = shared.Here()
+	}
 	c := guard.CallerOf(r)
 	if c == nil {
-		return s.models
+		return models
 	}
-	some := someModels{s.models, c}
-	if texts, ok := s.models.(TextModels); ok {
+	some := someModels{models, c}
+	if texts, ok := models.(TextModels); ok {
 		return someTexts{some, texts}
 	}
 	return some
@@ -137,6 +142,22 @@ func limitKeepAlive(r *http.Request, call *Call) error {
 	}
 	call.KeepAlive = nil
 	return nil
+}
+
+// checkUnload returns the error of limitKeepAlive for a request that may go to another machine. A
+// body that this machine does not understand has none; app/route takes keep_alive from it.
+func (s *Server) checkUnload(r *http.Request, route Route, body []byte) error {
+	if guard.CallerOf(r) == nil || route.Parse == nil ||
+		!bytes.Contains(body, []byte("keep_alive")) && !bytes.Contains(body, []byte(`\u`)) {
+		return nil // no name with an escape is keep_alive either
+	}
+	return s.inTurn(r.Context(), func() error {
+		call, err := route.Parse(body)
+		if err != nil {
+			return nil
+		}
+		return limitKeepAlive(r, call)
+	})
 }
 
 // someModels are the models that a key may use. Any other model is answered as one that does not

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"headroom/engine/generate"
 	"headroom/engine/guard"
@@ -22,6 +23,29 @@ type Elsewhere interface {
 	// Answer answers a request, or returns false: this machine answers it. The error is a Problem,
 	// or the error of r's context; nothing has been written then.
 	Answer(w http.ResponseWriter, r *http.Request, a *Asked) (answered bool, err error)
+}
+
+// ForwardedHeader marks a request that another Headroom has forwarded, and each request of a paired
+// machine. This machine alone answers it, and lists show it only the models of this one.
+const ForwardedHeader = "Headroom-Forwarded"
+
+// Forwarded reports whether the headers are those of a request that this machine alone answers.
+func Forwarded(h http.Header) bool {
+	if len(h.Values(ForwardedHeader)) > 0 {
+		return true
+	}
+	for _, value := range h.Values("Via") {
+		if strings.Contains(strings.ToLower(value), "headroom") {
+			return true
+		}
+	}
+	return false
+}
+
+// Shared is implemented by Models that have those of other machines, too.
+type Shared interface {
+	// Here returns the models of this machine.
+	Here() Models
 }
 
 // Asked is a request as Elsewhere gets it. Its functions may be called until Answer returns.
@@ -82,6 +106,9 @@ func (s *Server) tryElsewhere(w http.ResponseWriter, r *http.Request, d Dialect,
 		Failed:  rec.fail,
 		Used:    func(u guard.Used) { rec.used = u },
 		Release: body.Release,
+	}
+	if err := s.checkUnload(r, route, json); err != nil {
+		return err
 	}
 	answered, err := s.elsewhere.Answer(w, r, asked)
 	if err == nil && answered {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"headroom/app/keys"
 	"headroom/engine/guard"
 	"headroom/engine/problem"
 	"headroom/engine/server"
@@ -156,5 +157,36 @@ func TestElsewhereNot(t *testing.T) {
 	do(t, "GET", s.URL+"/v1/models", "", "X-Api-Key", "k")
 	if asked != 0 {
 		t.Error("a list was asked elsewhere")
+	}
+}
+
+// TestElsewhereKeepAlive: who holds a named key does not unload models of other machines either.
+func TestElsewhereKeepAlive(t *testing.T) {
+	asked := 0
+	e := &elsewhere{answer: func(w http.ResponseWriter, _ *http.Request, _ *server.Asked) (bool,
+		error) {
+		asked++
+		_, err := io.WriteString(w, "there")
+		return true, err
+	}}
+	url, store, _ := withKeys(t, newFakeEngine(nil), server.Options{Elsewhere: e})
+	key := addKey(t, store, "one", keys.Limits{})
+	for _, c := range []struct {
+		path, body string
+		status     int
+	}{
+		{"/api/generate", `{"model":"far","keep_alive":0}`, 403},
+		{"/api/generate", `{"model":"far","keep\u005falive":"0s","prompt":""}`, 403},
+		{"/api/chat", `{"model":"far","keep_alive":"0","messages":[]}`, 403},
+		{"/api/generate", `{"model":"far"}`, 200},
+		{"/api/generate", `{"model":"far","keep_alive":"5m"}`, 200},
+		{"/api/generate", `{"model":"far","keep_alive":0,"prompt":"x"}`, 200},
+		{"/v1/chat/completions", `{"model":"far","keep_alive":0,"unknown":{}}`, 200},
+	} {
+		asked = 0
+		status, _, text := post(t, url+c.path, c.body, "X-Api-Key", key)
+		if status != c.status || (asked > 0) != (status == 200) {
+			t.Errorf("%s: %d %s, asked %d times", c.body, status, text, asked)
+		}
 	}
 }
