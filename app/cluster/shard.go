@@ -23,8 +23,8 @@ type divided struct {
 	Tied        bool   `json:"tie_word_embeddings"`
 }
 
-// repeats reports whether mlx-lm copies key/value heads if there are more ranks than such heads, and
-// divides the vocabulary unless the embeddings are tied.
+// repeats reports whether mlx-lm copies key/value heads if there are more ranks than such heads,
+// and divides the vocabulary unless the embeddings are tied.
 func (d *divided) repeats() bool { return strings.HasPrefix(d.Type, "qwen3_5") }
 
 // reason says what cannot be divided among so many ranks, or "".

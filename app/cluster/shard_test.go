@@ -27,7 +27,8 @@ func TestCheckTensor(t *testing.T) {
 		{hybrid, 4, "", ""}, // two ranks have the same head of keys and values
 		{hybrid, 3, "16 attention heads", "2, 4 or 8 ranks"},
 		{hybrid, 16, "8 key heads of linear attention", "2, 4 or 8 ranks"},
-		{strings.Replace(hybrid, "1024", "1022", 1), 4, "1022 tokens in its vocabulary", "Use 2 ranks"},
+		{strings.Replace(hybrid, "1024", "1022", 1), 4, "1022 tokens in its vocabulary",
+			"Use 2 ranks"},
 		{`{"model_type": "llama", "num_attention_heads": 9, "num_key_value_heads": 1}`, 3,
 			"1 key/value heads", "Use --pipeline."},
 		{`{}`, 3, "", ""},

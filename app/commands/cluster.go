@@ -79,7 +79,8 @@ type ClusterForward struct {
 
 // options returns the options that the flags choose. list has names with commas between. choose
 // says how machines are named.
-func (f *ClusterFlags) options(list string, ranks int, choose string) (o cluster.Options, err error) {
+func (f *ClusterFlags) options(list string, ranks int, choose string) (o cluster.Options,
+	err error) {
 	given := 0
 	for _, is := range []bool{list != "", f.Hostfile != "", ranks != 0} {
 		if is {

@@ -47,7 +47,7 @@ func openReport(path string) (*reportFile, error) {
 		}
 	}
 	unfinished := fmt.Sprintf("%s.%d.part", path, os.Getpid())
-	file, err := os.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+	file, err := os.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	return &reportFile{file, path}, err
 }
 

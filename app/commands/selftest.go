@@ -46,9 +46,9 @@ func (c *Selftest) Validate() error {
 	if c.Tune || c.Figures {
 		switch {
 		case c.Short:
-			return errors.New("--short is for the test, and --tune and --figures run instead of it")
+			return errors.New("--short is for the test, and --tune and --figures replace it")
 		case c.Repeats != 0:
-			return errors.New("--repeats is for the test, and --tune and --figures run instead of it")
+			return errors.New("--repeats is for the test, and --tune and --figures replace it")
 		}
 	}
 	return nil

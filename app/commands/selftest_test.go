@@ -72,8 +72,8 @@ func TestSelftestTune(t *testing.T) {
 	}
 }
 
-// TestSelftestInterrupted: Ctrl-C ends measuring at once. An earlier report stays as it was, no part
-// of a new one is left, and no tuning is kept.
+// TestSelftestInterrupted: Ctrl-C ends measuring at once. An earlier report and other files stay as
+// they were, no part of a new one is left, and no tuning is kept.
 func TestSelftestInterrupted(t *testing.T) {
 	m, err := sim.Open(sim.Options{})
 	if errors.Is(err, sim.ErrUnavailable) {
@@ -92,8 +92,11 @@ func TestSelftestInterrupted(t *testing.T) {
 	} {
 		config := isolate(t)
 		out := filepath.Join(t.TempDir(), "report.txt")
-		if err := os.WriteFile(out, []byte("earlier"), 0o600); err != nil {
-			t.Fatal(err)
+		foreign := out + ".part"
+		for _, path := range []string{out, foreign} {
+			if err := os.WriteFile(path, []byte("earlier"), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		said := &cancelAt{text: c.line, cancel: cancel}
@@ -105,10 +108,12 @@ func TestSelftestInterrupted(t *testing.T) {
 		if took := time.Since(said.at); took > 5*time.Second { // graceful, on a busy machine
 			t.Errorf("%s: ended %s after the interrupt", c.line, took)
 		}
-		if text, err := os.ReadFile(out); err != nil || string(text) != "earlier" {
-			t.Errorf("the report is %q, %v", text, err)
+		for _, path := range []string{out, foreign} {
+			if text, err := os.ReadFile(path); err != nil || string(text) != "earlier" {
+				t.Errorf("%s is %q, %v", path, text, err)
+			}
 		}
-		if all, _ := os.ReadDir(filepath.Dir(out)); len(all) != 1 {
+		if all, _ := os.ReadDir(filepath.Dir(out)); len(all) != 2 {
 			t.Errorf("left: %v", all)
 		}
 		if kept, _ := filepath.Glob(filepath.Join(config, "*", "*", "tuning-*.json")); kept != nil {
