@@ -122,18 +122,18 @@ func (e *Engine) measure(ctx context.Context, o TuneOptions) (tuned *Tuned, err 
 	began := time.Now()
 	key := e.tuningKey()
 	before := e.options.Tuning.Load(key)
-	t := tune.New(e.device.GPU(), o)
+	t := tune.New(ctx, e.device.GPU(), o)
 	for _, p := range e.trials() {
 		if t.Over() {
 			t.Late = true
 			break
 		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
 		if err := e.runner.Trial(t, p.sequences, p.rows, p.context, p.prompt); err != nil {
 			return nil, cannotTune(err)
 		}
+	}
+	if err := ctx.Err(); err != nil { // what was measured until then is not kept
+		return nil, err
 	}
 	kept, all, err := t.Done()
 	if err != nil {

@@ -15,6 +15,7 @@
 //	host.go       hosts, host files, and what MLX's ranks are told
 //	rdma.go       whether RDMA over Thunderbolt is on
 //	model.go      how a model is split and what each rank holds
+//	shard.go      the ranks among which mlx-lm can divide a model by tensors
 //	links.go      which hosts reach one another, versions, ports
 //	plan.go       all checks before a start
 //	wire.go       messages between cluster and nodes

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"headroom/app/memory"
 	"headroom/app/power"
 	"headroom/app/train"
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 )
 
@@ -55,7 +57,7 @@ type ClusterStart struct {
 	ClusterFlags
 	Tensor   bool `help:"Split every layer over the ranks. Default, if mlx-lm can for this model." xor:"mode"`
 	Pipeline bool `help:"Give each rank some of the layers." xor:"mode"`
-	Port     int  `help:"Port of the endpoint on 127.0.0.1; 0: any free one." default:"11821" placeholder:"PORT"`
+	Port     int  `help:"Port of the endpoint on 127.0.0.1; 0: any free one. Default: 11821." default:"11821" placeholder:"PORT"`
 	Yes      bool `help:"Install the Python environment with mlx-lm where it is missing, without asking."`
 	Alone    bool `help:"Do not add the cluster to the machines whose models a running Headroom offers too."`
 	Verbose  bool `help:"Print what the ranks print."`
@@ -63,7 +65,7 @@ type ClusterStart struct {
 
 // ClusterStatus is `headroom cluster status`.
 type ClusterStatus struct {
-	Port int  `help:"Port of the cluster's endpoint." default:"11821" placeholder:"PORT"`
+	Port int  `help:"Port of the cluster's endpoint. Default: 11821." default:"11821" placeholder:"PORT"`
 	JSON bool `name:"json" help:"Print JSON, for scripts."`
 }
 
@@ -75,8 +77,10 @@ type ClusterForward struct {
 	Port int `arg:""`
 }
 
-// options returns the options that the flags choose. list has names with commas between.
-func (f *ClusterFlags) options(list string, ranks int) (o cluster.Options, err error) {
+// options returns the options that the flags choose. list has names with commas between. choose
+// says how machines are named.
+func (f *ClusterFlags) options(list string, ranks int, choose string) (o cluster.Options,
+	err error) {
 	given := 0
 	for _, is := range []bool{list != "", f.Hostfile != "", ranks != 0} {
 		if is {
@@ -85,7 +89,7 @@ func (f *ClusterFlags) options(list string, ranks int) (o cluster.Options, err e
 	}
 	if given != 1 {
 		return o, problem.New(problem.BadRequest, "The machines of the cluster are not clear", "",
-			"Use one of --hosts, --hostfile and --ranks.")
+			choose)
 	}
 	o.Backend = f.Backend
 	switch {
@@ -116,11 +120,16 @@ func (c *ClusterCheck) Run(ctx context.Context, t *terminal) error {
 	if len(c.Hosts) == 1 && !strings.Contains(list, ",") {
 		list = "localhost," + list // a link needs two
 	}
-	o, err := c.options(list, 0)
+	o, err := c.options(list, 0, "Name the machines, such as mac2 mac3, or use --hostfile.")
 	if err != nil {
 		return err
 	}
 	plan, err := cluster.Check(ctx, o)
+	if err == nil && c.Hostfile == "" && allLocal(o.Hosts) {
+		err = problem.New(problem.BadRequest, "The hosts of the cluster cannot be used",
+			"there is only this machine", "Name another one, or start with --ranks 2 for a trial "+
+				"on this machine. A model that fits on one machine needs no cluster.")
+	}
 	if c.JSON {
 		return errors.Join(json.NewEncoder(t.out).Encode(plan), err)
 	}
@@ -129,6 +138,10 @@ func (c *ClusterCheck) Run(ctx context.Context, t *terminal) error {
 		fmt.Fprintln(t.out, "These machines can run a cluster over TCP (--backend ring).")
 	}
 	return err
+}
+
+func allLocal(hosts []cluster.Host) bool {
+	return !slices.ContainsFunc(hosts, func(h cluster.Host) bool { return !h.Local() })
 }
 
 // printMachines says what is known of each machine, and of the links between them.
@@ -171,7 +184,7 @@ func printMachines(out io.Writer, plan *cluster.Plan) {
 
 // Run starts the cluster, and serves its endpoint until ctx ends.
 func (c *ClusterStart) Run(ctx context.Context, t *terminal) error {
-	o, err := c.options(c.Hosts, c.Ranks)
+	o, err := c.options(c.Hosts, c.Ranks, "Use one of --hosts, --hostfile and --ranks.")
 	if err != nil {
 		return err
 	}
@@ -181,11 +194,22 @@ func (c *ClusterStart) Run(ctx context.Context, t *terminal) error {
 			o.Model = abs // the nodes have other working folders
 		}
 	}
+	var config []byte // nil: this machine has no rank, and may not have the model
+	if slices.ContainsFunc(o.Hosts, cluster.Host.Local) {
+		if config, err = clusterConfig(o.Model); err != nil {
+			return err
+		}
+	}
 	switch {
 	case c.Tensor:
 		o.Mode = cluster.Tensor
 	case c.Pipeline:
 		o.Mode = cluster.Pipeline
+	}
+	if o.Mode == cluster.Tensor {
+		if err := cluster.CheckTensor(config, c.Model, len(o.Hosts)); err != nil {
+			return err
+		}
 	}
 	o.Install = func(hosts []string, facts []*cluster.Facts) error {
 		return c.install(ctx, t, hosts)
@@ -204,6 +228,11 @@ func (c *ClusterStart) Run(ctx context.Context, t *terminal) error {
 	running, plan, err := cluster.New(ctx, o, func(s cluster.Status) { sayState(t.err, s, url) })
 	if err != nil {
 		return err
+	}
+	if plan.Mode == cluster.Tensor { // mlx-lm has said that it can
+		if err := cluster.CheckTensor(config, plan.Model, len(o.Hosts)); err != nil {
+			return err
+		}
 	}
 	for _, s := range plan.Shares {
 		fmt.Fprintf(t.err, "%s: %s of weights; needs about %s of %s\n", printable(s.Host),
@@ -368,6 +397,23 @@ func clusterModel(name string) (dir, id string, err error) {
 		dir, err = train.DefaultEnvironment().Bundled()
 	}
 	return dir, m.ID, err
+}
+
+// clusterConfig returns the config.json of a model on this machine.
+func clusterConfig(name string) ([]byte, error) {
+	m, err := resolveAlone(nil, name, "a cluster runs a model alone", "")
+	if err != nil {
+		return nil, sayDownload(err, name)
+	}
+	files := m.Source.FS
+	if files == nil {
+		files = os.DirFS(m.Source.Dir)
+	}
+	config, err := modelfile.ReadFS(files, "config.json")
+	if err != nil {
+		return nil, problem.Wrap(problem.ModelBroken, err, "The model cannot be read", "")
+	}
+	return config, nil
 }
 
 // Run connects stdin and stdout to a port.

@@ -16,7 +16,7 @@
 //	headroom stored   what is stored on this machine        stored.go
 //	headroom parity   whether speed-ups change answers      parity.go, app/parity
 //	headroom bench    speed and memory on this machine      bench*.go
-//	headroom selftest the self-test of the GPU              selftest.go
+//	headroom selftest the self-test of the GPU              selftest.go, reportfile.go
 //	headroom worker   one model, started by the server      worker.go
 //
 // Results go to stdout; progress, logs, speed and errors go to stderr. Exit codes: 0, 1 for a

@@ -7,11 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"headroom/app/control"
@@ -35,13 +35,21 @@ type Selftest struct {
 	Model   string `help:"Model for --tune: a name, a folder, or a shape of headroom bench. Default: the bundled demo model." placeholder:"MODEL"`
 }
 
-// Validate rejects a negative number. kong calls it.
+// Validate rejects a negative number, and flags without effect. kong calls it.
 func (c *Selftest) Validate() error {
 	if c.Repeats < 0 {
 		return fmt.Errorf("--repeats is %d, expected 0 or more", c.Repeats)
 	}
 	if c.Model != "" && !c.Tune {
 		return errors.New("--model is for --tune")
+	}
+	if c.Tune || c.Figures {
+		switch {
+		case c.Short:
+			return errors.New("--short is for the test, and --tune and --figures replace it")
+		case c.Repeats != 0:
+			return errors.New("--repeats is for the test, and --tune and --figures replace it")
+		}
 	}
 	return nil
 }
@@ -61,32 +69,31 @@ func (c *Selftest) Run(ctx context.Context, t *terminal) (err error) {
 	if device == engine.DeviceSim {
 		repeats = cmp.Or(repeats, 2)
 	}
-	file := io.Discard
-	if c.Out != "" { // fail before the test, not after it
-		f, err := os.Create(c.Out)
-		if err != nil {
-			return problem.Wrap(problem.BadRequest, err, "The report could not be written",
-				"Choose another file.")
-		}
-		file = f
-		defer func() { err = errors.Join(err, f.Close()) }()
+	file, err := createReport(c.Out)
+	if err != nil {
+		return err
 	}
+	defer file.remove()
 	if c.Tune || c.Figures {
 		return c.measure(ctx, t, device, open, file)
 	}
-	r, err := selftest.Run(ctx,
-		selftest.Options{Open: open, Short: c.Short, Version: version.Version, Repeats: repeats,
-			Say: func(line string) { fmt.Fprintln(t.err, line) }})
+	var r *selftest.Report
+	err = endSoon(ctx, func() (err error) {
+		r, err = selftest.Run(ctx, selftest.Options{Open: open, Short: c.Short,
+			Version: version.Version, Repeats: repeats, Say: sayUntil(ctx, t)})
+		return err
+	})
 	switch {
-	case err != nil && r != nil:
-		return err // canceled
+	case interrupted(err):
+		fmt.Fprintln(t.err, "Interrupted before the end of the test. No report was written.")
+		return err
 	case err != nil:
 		return notAvailable(err)
 	}
 	if device == engine.DeviceMetal {
 		newGate().Note(r)
 	}
-	if err := errors.Join(r.Write(t.out, false), r.Write(file, true)); err != nil {
+	if err := errors.Join(r.Write(t.out, false), file.write(r)); err != nil {
 		return err
 	}
 	if r.Passed() {
@@ -103,34 +110,56 @@ func notAvailable(err error) error {
 		"Use --device sim for the simulated GPU, which needs clang (build/setup sim), on Linux.")
 }
 
+// sayUntil returns what prints lines of progress until ctx ends.
+func sayUntil(ctx context.Context, t *terminal) func(line string) {
+	return func(line string) {
+		if ctx.Err() == nil {
+			fmt.Fprintln(t.err, line)
+		}
+	}
+}
+
 // measure tunes, takes the figures, or both, and reports the result.
 func (c *Selftest) measure(ctx context.Context, t *terminal, device string,
-	open func() (metal.Device, error), file io.Writer) error {
-	m, err := open()
-	if err != nil {
-		return notAvailable(err)
-	}
-	r := selftest.New(version.Version, m.Facts())
-	say := func(line string) { fmt.Fprintln(t.err, line) }
-	if c.Figures {
-		err = r.Measure(ctx, m, say)
-	}
-	m.Close()
-	if err == nil && c.Tune {
-		say("tuning")
-		r.Tuned, err = c.tune(ctx, device)
-	}
-	if err != nil {
+	open func() (metal.Device, error), file *reportFile) error {
+	var r *selftest.Report
+	var choices atomic.Int64
+	say := sayUntil(ctx, t)
+	err := endSoon(ctx, func() error {
+		m, err := open()
+		if err != nil {
+			return notAvailable(err)
+		}
+		r = selftest.New(version.Version, m.Facts())
+		if c.Figures {
+			err = r.Measure(ctx, m, say)
+		}
+		m.Close()
+		if err == nil && c.Tune {
+			r.Tuned, err = c.tune(ctx, device, say, &choices)
+		}
+		return err
+	})
+	switch {
+	case interrupted(err) && c.Tune:
+		fmt.Fprintf(t.err, "Interrupted with %s measured. No tuning was kept, and no report was "+
+			"written.\n", count(int(choices.Load()), "choice"))
+		return err
+	case interrupted(err):
+		fmt.Fprintln(t.err, "Interrupted before the last figure. No report was written.")
+		return err
+	case err != nil:
 		return err
 	}
-	if err := errors.Join(r.Write(t.out, false), r.Write(file, true)); err != nil {
+	if err := errors.Join(r.Write(t.out, false), file.write(r)); err != nil {
 		return err
 	}
 	return c.offerReport(ctx, t, r)
 }
 
-// tune tunes the GPU for the model.
-func (c *Selftest) tune(ctx context.Context, device string) (*engine.Tuned, error) {
+// tune tunes the GPU for the model, and says once a second how many choices were measured.
+func (c *Selftest) tune(ctx context.Context, device string, say func(line string),
+	choices *atomic.Int64) (*engine.Tuned, error) {
 	src, err := engine.Source{}, error(nil)
 	if c.Model == "" {
 		src.FS, err = fs.Sub(demo.Files, "model")
@@ -140,15 +169,23 @@ func (c *Selftest) tune(ctx context.Context, device string) (*engine.Tuned, erro
 	if err != nil {
 		return nil, err
 	}
+	say("tuning: loading the model")
+	var said time.Time
 	return engine.Tune(ctx, src, engine.Options{Device: device, Tuning: tuningDir()},
-		engine.TuneOptions{Budget: tuneBudget})
+		engine.TuneOptions{Budget: tuneBudget, Progress: func(measured int) {
+			choices.Store(int64(measured))
+			if time.Since(said) >= time.Second {
+				said = time.Now()
+				say("tuning: " + count(measured, "choice") + " measured")
+			}
+		}})
 }
 
 // tuneBudget is the time for tuning; 0: the usual one. Tests set it.
 var tuneBudget time.Duration
 
-// reportFile is the file that is offered for a report.
-const reportFile = "headroom-report.txt"
+// offeredReport is the file that is offered for a report.
+const offeredReport = "headroom-report.txt"
 
 // offerReport asks whether to save the report, if there is a person and no file yet.
 func (c *Selftest) offerReport(ctx context.Context, t *terminal, r *selftest.Report) error {
@@ -159,14 +196,13 @@ func (c *Selftest) offerReport(ctx context.Context, t *terminal, r *selftest.Rep
 		fmt.Fprintln(t.err, "To keep the report: --out report.txt")
 		return nil
 	}
-	yes, err := askYes(ctx, t, "Save the report as "+reportFile+" in this folder?", false)
+	yes, err := askYes(ctx, t, "Save the report as "+offeredReport+" in this folder?", false)
 	if err != nil || !yes {
 		return err
 	}
-	f, err := os.OpenFile(reportFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(offeredReport, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return problem.Wrap(problem.BadRequest, err, "The report could not be written",
-			"Use --out FILE.")
+		return reportProblem(err, "Use --out FILE.")
 	}
 	return errors.Join(r.Write(f, true), f.Close())
 }

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -71,6 +72,72 @@ func TestSelftestTune(t *testing.T) {
 	}
 }
 
+// TestSelftestInterrupted: Ctrl-C ends measuring at once. An earlier report and other files stay as
+// they were, no part of a new one is left, and no tuning is kept.
+func TestSelftestInterrupted(t *testing.T) {
+	m, err := sim.Open(sim.Options{})
+	if errors.Is(err, sim.ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Close()
+	for _, c := range []struct {
+		command   Selftest
+		line, end string
+	}{
+		{Selftest{Tune: true}, "choice measured", "No tuning was kept"},
+		{Selftest{Figures: true}, "copying", "before the last figure"},
+	} {
+		config := isolate(t)
+		out := filepath.Join(t.TempDir(), "report.txt")
+		foreign := out + ".part"
+		for _, path := range []string{out, foreign} {
+			if err := os.WriteFile(path, []byte("earlier"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		said := &cancelAt{text: c.line, cancel: cancel}
+		c.command.Device, c.command.Out = "sim", out
+		err := c.command.Run(ctx, &terminal{err: said})
+		if !interrupted(err) || !strings.Contains(said.String(), c.end) {
+			t.Errorf("%v, %q; expected %q", err, said, c.end)
+		}
+		if took := time.Since(said.at); took > 5*time.Second { // graceful, on a busy machine
+			t.Errorf("%s: ended %s after the interrupt", c.line, took)
+		}
+		for _, path := range []string{out, foreign} {
+			if text, err := os.ReadFile(path); err != nil || string(text) != "earlier" {
+				t.Errorf("%s is %q, %v", path, text, err)
+			}
+		}
+		if all, _ := os.ReadDir(filepath.Dir(out)); len(all) != 2 {
+			t.Errorf("left: %v", all)
+		}
+		if kept, _ := filepath.Glob(filepath.Join(config, "*", "*", "tuning-*.json")); kept != nil {
+			t.Errorf("kept %v", kept)
+		}
+	}
+}
+
+// cancelAt is a stream that cancels a context when a text is written to it.
+type cancelAt struct {
+	strings.Builder
+	text   string
+	cancel func()
+	at     time.Time
+}
+
+func (c *cancelAt) Write(p []byte) (int, error) {
+	if c.at.IsZero() && strings.Contains(string(p), c.text) {
+		c.at = time.Now()
+		c.cancel()
+	}
+	return c.Builder.Write(p)
+}
+
 func TestSelftestRefusals(t *testing.T) {
 	isolate(t)
 	for _, c := range []struct {
@@ -81,6 +148,8 @@ func TestSelftestRefusals(t *testing.T) {
 		{[]string{"--repeats", "-1"}, 2, "--repeats"},
 		{[]string{"--device", "abacus"}, 2, "--device"},
 		{[]string{"--model", "x"}, 2, "--tune"},
+		{[]string{"--figures", "--short"}, 2, "--short is for the test"},
+		{[]string{"--tune", "--repeats", "3"}, 2, "--repeats is for the test"},
 		{[]string{"--tune", "--model", "no such model"}, 1, "no such model"},
 		{[]string{"--out", filepath.Join(t.TempDir(), "no", "folder")}, 1,
 			"The report could not be written"},

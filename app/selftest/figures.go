@@ -78,7 +78,10 @@ func (r *Report) Measure(ctx context.Context, m metal.Device, say func(line stri
 			}
 			say(group + ": " + t.Name)
 			f := Figure{Group: group, Name: t.Name, Bytes: t.Bytes, Flops: t.Flops}
-			took, err := measure(m, t, r.Facts)
+			took, err := measure(ctx, m, t, r.Facts)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			if err != nil {
 				f.Skipped = err.Error()
 			} else {
@@ -101,8 +104,10 @@ func newCopy(d kernels.Device, _ *rand.Rand, _ int) []kernels.Op {
 	return []kernels.Op{&transfer.Copy{Buffer: b, To: copiedBytes, Bytes: copiedBytes}}
 }
 
-// measure returns the seconds of one run: the best of several batches.
-func measure(m metal.Device, t kernels.Timing, facts metal.Facts) (best float64, err error) {
+// measure returns the seconds of one run: the best of several batches. It returns between batches
+// if ctx ends.
+func measure(ctx context.Context, m metal.Device, t kernels.Timing, facts metal.Facts) (
+	best float64, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
@@ -124,6 +129,9 @@ func measure(m metal.Device, t kernels.Timing, facts metal.Facts) (best float64,
 		return 0, errors.New("it has no kernel")
 	}
 	batch := func(runs int) (float64, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		before := d.GPUSeconds()
 		for i := range runs {
 			d.Run(ops[i%len(ops)])

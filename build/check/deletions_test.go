@@ -33,7 +33,7 @@ var deletions = map[string]deletes{
 	"app/commands/benchcache.go": {1, nil, temporary},
 	"app/commands/benchtable.go": {2, nil, temporary + "; " + chosen},
 	"app/commands/parity.go":     {1, nil, temporary},
-	"app/commands/selftest.go":   {1, nil, chosen},
+	"app/commands/reportfile.go": {2, []string{"TestSelftestInterrupted"}, chosen},
 	"app/control/running.go":     {4, []string{"TestForeignFilesAmongRunning"}, ""},
 	"app/disk/disk_darwin.go":    {2, []string{"TestRename", "TestExchange"}, ""},
 	"app/disk/disk_linux.go":     {3, []string{"TestClone", "TestRename", "TestExchange"}, ""},

@@ -9,6 +9,8 @@
 package tune
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -73,9 +75,11 @@ type Options struct {
 	Seconds func(key gpu.Key, value int, run func() error) (float64, error)
 	// Now returns the time for the budget; nil: time.Now.
 	Now func() time.Time
+	// Progress is called after each choice that was measured, with their number; nil: nothing is.
+	Progress func(measured int)
 }
 
-// DefaultBudget is the time that tuning takes at most, apart from a measurement in progress.
+// DefaultBudget is the time that tuning takes at most, apart from one run of an operator.
 const DefaultBudget = 18 * time.Second
 
 // leastGain is how many times as fast as the untuned value another one must be. Less may be noise.
@@ -87,6 +91,7 @@ type Tuner struct {
 	// Late is true after the time was over before all choices were measured.
 	Late bool
 
+	ctx    context.Context
 	o      Options
 	ends   time.Time
 	met    map[gpu.Key]bool
@@ -96,15 +101,19 @@ type Tuner struct {
 	failed error
 }
 
-// New returns a Tuner for d, whose time begins now. Nothing else may use d until Done.
-func New(d *gpu.Device, o Options) *Tuner {
+// errOver is the error of a measurement during which the time was over.
+var errOver = errors.New("the time for tuning is over")
+
+// New returns a Tuner for d. Its time begins now, and is over early if ctx ends. Nothing else may
+// use d until Done.
+func New(ctx context.Context, d *gpu.Device, o Options) *Tuner {
 	if o.Budget <= 0 {
 		o.Budget = DefaultBudget
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	t := &Tuner{Device: d, o: o, met: map[gpu.Key]bool{}, tuned: map[gpu.Key]int{}}
+	t := &Tuner{Device: d, ctx: ctx, o: o, met: map[gpu.Key]bool{}, tuned: map[gpu.Key]int{}}
 	if t.o.Seconds == nil {
 		t.o.Seconds = t.seconds
 	}
@@ -113,11 +122,16 @@ func New(d *gpu.Device, o Options) *Tuner {
 }
 
 // Over reports whether the time is over. Further passes measure nothing.
-func (t *Tuner) Over() bool { return !t.o.Now().Before(t.ends) }
+func (t *Tuner) Over() bool { return t.ctx.Err() != nil || !t.o.Now().Before(t.ends) }
 
 // Run implements kernels.Device. It measures the choices that op is the first to meet, then runs
-// op with the values that were kept.
+// op with the values that were kept. After the time is over it does nothing: the rest of a pass
+// may take seconds on a slow device.
 func (t *Tuner) Run(op kernels.Op) {
+	if t.Over() {
+		t.Late = true
+		return
+	}
 	if _, ok := op.(gpu.Op); !ok {
 		t.Device.Run(op)
 		return
@@ -156,6 +170,11 @@ func (t *Tuner) measure(op kernels.Op, key gpu.Key, untuned int) {
 		t.Device.SetTuned(t.tuned)
 		seconds, err := t.o.Seconds(key, value, func() error { return t.once(op) })
 		switch {
+		case errors.Is(err, errOver): // half a measurement chooses nothing
+			t.Late = true
+			delete(t.tuned, key)
+			t.Device.SetTuned(t.tuned)
+			return
 		case err == nil:
 			m.Seconds[value] = seconds
 		case t.Device.Sync() != nil: // the device computes nothing more
@@ -176,6 +195,9 @@ func (t *Tuner) measure(op kernels.Op, key gpu.Key, untuned int) {
 	}
 	t.Device.SetTuned(t.tuned)
 	t.all = append(t.all, m)
+	if t.o.Progress != nil {
+		t.o.Progress(len(t.all))
+	}
 }
 
 // once runs op alone in a command buffer.
@@ -197,12 +219,19 @@ const (
 )
 
 // seconds is the shortest of several runs by the GPU's clock. What one run has left in the GPU's
-// caches is replaced before the next, as other layers do in a model.
+// caches is replaced before the next, as other layers do in a model. The error is errOver if the
+// time is over first.
 func (t *Tuner) seconds(_ gpu.Key, _ int, run func() error) (float64, error) {
 	best, sum := 0.0, 0.0
 	for n := range mostRuns + 1 {
+		if t.Over() {
+			return 0, errOver
+		}
 		if err := t.cool(); err != nil {
 			return 0, err
+		}
+		if t.Over() {
+			return 0, errOver
 		}
 		before := t.Device.GPUSeconds()
 		if err := run(); err != nil {
@@ -215,7 +244,7 @@ func (t *Tuner) seconds(_ gpu.Key, _ int, run func() error) (float64, error) {
 		if n == 1 || took < best {
 			best = took
 		}
-		if sum += took; n >= leastRuns && (sum > enoughTime || t.Over()) {
+		if sum += took; n >= leastRuns && sum > enoughTime {
 			break
 		}
 	}

@@ -2,6 +2,7 @@ package tune
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"slices"
@@ -166,7 +167,7 @@ func TestBest(t *testing.T) {
 		}
 		return 2, nil
 	}}
-	tuner := New(d, c.options(time.Hour))
+	tuner := New(t.Context(), d, c.options(time.Hour))
 	ops := operators(d)
 	for range 2 {
 		for _, op := range ops {
@@ -219,7 +220,7 @@ func TestBudget(t *testing.T) {
 	c := &clock{seconds: func(_ gpu.Key, value int) (float64, error) {
 		return 1 / float64(1+value), nil
 	}}
-	tuner := New(d, c.options(10*time.Second))
+	tuner := New(t.Context(), d, c.options(10*time.Second))
 	for _, op := range operators(d) {
 		tuner.Run(op)
 	}
@@ -232,10 +233,44 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// TestEnds: a Tuner whose context has ended, and one whose time ends while an operator is measured,
+// runs nothing more and keeps nothing of what it has not completed.
+func TestEnds(t *testing.T) {
+	d := device(t)
+	ops := operators(d)
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &clock{seconds: func(_ gpu.Key, value int) (float64, error) { return float64(value), nil }}
+	o := c.options(time.Hour)
+	told := 0
+	o.Progress = func(measured int) {
+		if told = measured; measured == 2 {
+			cancel()
+		}
+	}
+	tuner := New(ctx, d, o)
+	for _, op := range ops {
+		tuner.Run(op)
+	}
+	if _, all, err := tuner.Done(); err != nil || len(all) != 2 || told != 2 || !tuner.Late {
+		t.Errorf("%d measured, %d told, late %t, %v", len(all), told, tuner.Late, err)
+	}
+	now, runs := time.Unix(0, 0), 0
+	tuner = New(t.Context(), d, Options{Budget: 3 * time.Second,
+		Now: func() time.Time { return now }})
+	tuner.cold = &transfer.Copy{Buffer: d.NewBuffer(2 << 16), To: 1 << 16, Bytes: 1 << 16}
+	_, err := tuner.seconds(gpu.Key{}, 0, func() error {
+		now, runs = now.Add(time.Second), runs+1
+		return tuner.once(ops[0])
+	})
+	if !errors.Is(err, errOver) || runs != 3 {
+		t.Errorf("%d runs of a second in a budget of 3 s, %v", runs, err)
+	}
+}
+
 // TestClock measures by the device's own clock.
 func TestClock(t *testing.T) {
 	d := device(t)
-	tuner := New(d, Options{Budget: time.Nanosecond})
+	tuner := New(t.Context(), d, Options{Budget: time.Nanosecond})
 	tuner.ends = time.Now().Add(time.Hour)
 	tuner.cold = &transfer.Copy{Buffer: d.NewBuffer(2 << 16), To: 1 << 16, Bytes: 1 << 16}
 	op := operators(d)[0]
