@@ -46,7 +46,8 @@ export const machinesSteps = [
       await machines.getByRole('switch', { name: 'Share this computer' }).click();
       await machines.getByText('Machines that you pair can use this one').waitFor();
       await machines.getByRole('button', { name: 'Show a code' }).click();
-      const shown = machines.getByLabel('Code', { exact: true }).first();
+      // not the field of the form below, which has the same label
+      const shown = machines.getByTestId('machine-code').getByLabel('Code', { exact: true });
       const code = await shown.innerText();
       assert.match(code, /^\d{4} \d{4}$/);
       await machines.getByText(/It expires in (2 min|1 min \d+ s)\./).waitFor();
